@@ -1,6 +1,6 @@
 /**
- * Tests run against the sources, so that a stack trace names the line one edits. The built package is what
- * `npm run check` compiles the documentation against, and what the examples run.
+ * Tests run against the sources, so that a stack trace names the line one edits. With `ONCEKEY_TEST_TARGET=dist` what
+ * they import as `oncekey` is the built package instead: that is how other versions of Node are tested.
  */
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -12,19 +12,18 @@ interface Manifest {
   readonly exports: Readonly<Record<string, { readonly default: string }>>;
 }
 
-/** Every subpath of the export map, resolved to the source that its built file comes from. */
-function publicSubpaths(): { find: RegExp; replacement: string }[] {
+/** Every subpath of the export map, and `#platform`, resolved to the source that its built file comes from. */
+function sources(): { find: RegExp; replacement: string }[] {
   const manifest: Manifest = JSON.parse(readFileSync(`${library}package.json`, "utf8"));
-  return Object.entries(manifest.exports).map(([subpath, target]) => ({
+  const subpaths = Object.entries(manifest.exports).map(([subpath, target]) => ({
     find: new RegExp(`^oncekey${subpath.slice(1)}$`),
     replacement: library + target.default.replace("./dist/", "src/").replace(/\.js$/, ".ts"),
   }));
+  return [{ find: /^#platform$/, replacement: `${library}src/platform/node.ts` }, ...subpaths];
 }
 
 export default defineConfig({
-  resolve: {
-    alias: [{ find: "#platform", replacement: `${library}src/platform/node.ts` }, ...publicSubpaths()],
-  },
+  resolve: { alias: process.env.ONCEKEY_TEST_TARGET === "dist" ? [] : sources() },
   test: {
     pool: "forks",
     testTimeout: 20_000,
