@@ -14,14 +14,19 @@
 import { sha256 } from "#platform";
 import { OncekeyError } from "./errors.js";
 
-/**
- * An object with this member stands for the text it holds. It is how a number that no double can hold keeps
- * its digits; the text has to differ from whatever this file would write for any other value.
- */
-export const CANONICAL = Symbol("oncekey.canonical");
-
 /** Below this depth recursion ends and a list of frames goes on: the platform's stack is never at risk. */
 const RECURSION_LIMIT = 128;
+
+/** Instances hold the text that stands for them. */
+const literalPrototype: object = Object.freeze(Object.create(null));
+
+/**
+ * A value whose canonical text is `text`: how a number that no double can hold keeps its digits. The text has
+ * to differ from whatever `canonicalText` writes for any other value.
+ */
+export function canonicalLiteral(text: string): object {
+  return Object.create(literalPrototype, { text: { value: text } });
+}
 
 type Members = Readonly<Record<string, unknown>>;
 
@@ -152,7 +157,8 @@ function shapeOf(value: object): "list" | "members" | "special" {
   if (Array.isArray(value)) return "list";
   const prototype: unknown = Object.getPrototypeOf(value);
   if (prototype === Object.prototype || prototype === null) return "members";
-  if (CANONICAL in value || ArrayBuffer.isView(value) || SPECIAL_KINDS.has(kindOf(value))) return "special";
+  if (prototype === literalPrototype || ArrayBuffer.isView(value) || SPECIAL_KINDS.has(kindOf(value)))
+    return "special";
   if (typeof (value as { readonly toJSON?: unknown }).toJSON === "function") return "special";
   // An instance that shows no member keeps its data where nobody can see it: two of them would look alike.
   return Object.keys(value).length > 0 ? "members" : "special";
@@ -164,7 +170,7 @@ function kindOf(value: object): string {
 }
 
 function writeSpecial(value: object, depth: number): string {
-  if (CANONICAL in value) return String(value[CANONICAL]);
+  if (Object.getPrototypeOf(value) === literalPrototype) return (value as { readonly text: string }).text;
   const kind = kindOf(value);
   if (ArrayBuffer.isView(value)) {
     const bytes = new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
