@@ -11,7 +11,7 @@ const manifest = JSON.parse(readFileSync(new URL("packages/oncekey/package.json"
 const src = "^packages/oncekey/src";
 /** As it is written, and as it resolves once the library is built. */
 const platform = "^(#platform$|packages/oncekey/dist/platform/)";
-const tests = "(\\.test\\.ts$|/test/)";
+const tests = "(\\.test\\.(ts|mjs)$|/test/)";
 
 /** The HTTP adapters are the exported files of `http/`; what is left there (the exchange, the snapshot, …) they share. */
 const adapters = Object.keys(manifest.exports)

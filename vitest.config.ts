@@ -36,7 +36,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: "embedded",
-          include: ["packages/*/{src,test}/**/*.test.ts"],
+          include: ["packages/*/{src,test}/**/*.test.ts", "scripts/*.test.mjs"],
         },
       },
     ],

@@ -14,7 +14,7 @@
  * Errors are reported with the line of the Markdown file.
  */
 import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
-import { dirname, join, relative } from "node:path";
+import { dirname, join } from "node:path";
 import { extractBlocks } from "./markdown.mjs";
 import { report, root, run } from "./workspace.mjs";
 
@@ -117,7 +117,10 @@ async function execute(block) {
         timeoutMs: 120_000,
       });
   if (code === 0) return;
+  const said = output
+    .split("\n")
+    .filter((line) => line.trim() !== "" && !/^\s+at |^node:internal|^Node\.js v/.test(line));
   problems.push(
-    `${block.page}:${block.line}: the block ended with ${code}\n${output.trim().replaceAll(relative(root, work), "")}`,
+    `${block.page}:${block.line}: the block ended with exit code ${code}\n  ${said.join("\n  ")}`,
   );
 }

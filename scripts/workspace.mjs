@@ -13,7 +13,15 @@ export const root = fileURLToPath(new URL("..", import.meta.url));
 export const library = join(root, "packages/oncekey");
 export const cache = join(root, "node_modules/.cache");
 
-/** @returns {{ name: string, exports: Record<string, { types: string, default: string }> }} */
+/**
+ * @typedef {object} LibraryManifest
+ * @property {string} name
+ * @property {string} version
+ * @property {Record<string, string>} dependencies
+ * @property {Record<string, { types: string, default: string }>} exports
+ *
+ * @returns {LibraryManifest}
+ */
 export function libraryManifest() {
   return JSON.parse(readFileSync(join(library, "package.json"), "utf8"));
 }
