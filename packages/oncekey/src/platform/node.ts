@@ -7,6 +7,7 @@
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import * as crypto from "node:crypto";
+import { types } from "node:util";
 import * as zlib from "node:zlib";
 import { crc32Of } from "./crc32.js";
 import type { Decompression, Platform } from "./platform.js";
@@ -46,6 +47,8 @@ type Decoder = (
 
 /** zstd exists from Node 22.15, which the type declarations of Node 20 do not know. */
 const zstd = (zlib as { readonly zstdDecompress?: Decoder }).zstdDecompress;
+
+export const isProxy: Platform["isProxy"] = (value) => types.isProxy(value);
 
 export const decompress: Platform["decompress"] = async (coding, bytes, maxBytes) => {
   switch (coding) {

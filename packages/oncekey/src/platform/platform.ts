@@ -43,4 +43,9 @@ export interface Platform {
   yieldTurn(): Promise<void>;
   /** Undoes one content coding; never holds more than `maxBytes` of output. Never rejects. */
   decompress(coding: ContentCoding, bytes: Uint8Array, maxBytes: number): Promise<Decompression>;
+  /**
+   * Whether `value` is a `Proxy`, whose traps would run if it were looked at. A Web platform cannot tell and
+   * says `false`.
+   */
+  isProxy(value: object): boolean;
 }

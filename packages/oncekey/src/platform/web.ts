@@ -47,6 +47,8 @@ export const yieldTurn: Platform["yieldTurn"] = () =>
     setTimeout(resolve, 0);
   });
 
+export const isProxy: Platform["isProxy"] = () => false;
+
 export const decompress: Platform["decompress"] = async (coding, bytes, maxBytes) => {
   if (coding !== "deflate") return decode(coding === "br" ? "brotli" : coding, bytes, maxBytes);
   // RFC 9110 §8.4.1.2 means zlib's format by "deflate"; some senders leave its wrapper out.
