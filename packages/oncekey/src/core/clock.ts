@@ -43,7 +43,12 @@ export const systemClock: Clock = {
 
 /** Node and Bun return an object with `unref`; elsewhere a timer is a number and keeps nothing alive. */
 function unref(handle: unknown): void {
-  if (typeof handle === "object" && handle !== null && "unref" in handle && typeof handle.unref === "function") {
+  if (
+    typeof handle === "object" &&
+    handle !== null &&
+    "unref" in handle &&
+    typeof handle.unref === "function"
+  ) {
     handle.unref();
   }
 }

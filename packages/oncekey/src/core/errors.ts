@@ -19,36 +19,131 @@ export const CODES = {
   KEY_MISSING: { status: 400, businessCode: 40010, retryable: false, title: "Idempotency key is missing" },
   KEY_INVALID: { status: 400, businessCode: 40010, retryable: false, title: "Idempotency key is not valid" },
   SCOPE_MISSING: { status: 401, businessCode: 40110, retryable: false, title: "Caller is not known" },
-  ALREADY_COMPLETED: { status: 409, businessCode: 40910, retryable: false, title: "Operation is already completed" },
+  ALREADY_COMPLETED: {
+    status: 409,
+    businessCode: 40910,
+    retryable: false,
+    title: "Operation is already completed",
+  },
   IN_FLIGHT: { status: 409, businessCode: 40911, retryable: true, title: "Operation is still in flight" },
-  OUTCOME_UNKNOWN: { status: 409, businessCode: 40912, retryable: false, title: "Outcome of the operation is unknown" },
+  OUTCOME_UNKNOWN: {
+    status: 409,
+    businessCode: 40912,
+    retryable: false,
+    title: "Outcome of the operation is unknown",
+  },
   ATTEMPTS_EXHAUSTED: { status: 409, businessCode: 40913, retryable: false, title: "Attempts are exhausted" },
-  RESULT_NOT_RETAINED: { status: 409, businessCode: 40914, retryable: false, title: "Operation is completed, its result was not retained" },
+  RESULT_NOT_RETAINED: {
+    status: 409,
+    businessCode: 40914,
+    retryable: false,
+    title: "Operation is completed, its result was not retained",
+  },
   CLAIM_LIVE: { status: 409, businessCode: 40915, retryable: true, title: "Claim is live" },
-  REQUEST_TOO_LARGE: { status: 413, businessCode: 41310, retryable: false, title: "Request is too large to be fingerprinted" },
-  KEY_REUSED: { status: 422, businessCode: 42210, retryable: false, title: "Idempotency key was used for another request" },
-  RESULT_TOO_LARGE: { status: 500, businessCode: 50010, retryable: false, title: "Result is too large to be committed" },
-  RECORD_UNREADABLE: { status: 500, businessCode: 50011, retryable: false, title: "Stored record cannot be read" },
-  SCOPE_FAILED: { status: 500, businessCode: 50012, retryable: false, title: "Scope could not be determined" },
-  STORE_UNAVAILABLE: { status: 503, businessCode: 50310, retryable: true, title: "Idempotency store is unavailable" },
-  CAPACITY_EXCEEDED: { status: 503, businessCode: 50311, retryable: true, title: "Idempotency store is full" },
-  ATTEMPT_FAILED: { status: 503, businessCode: 50312, retryable: true, title: "The attempt that was waited for failed" },
+  REQUEST_TOO_LARGE: {
+    status: 413,
+    businessCode: 41310,
+    retryable: false,
+    title: "Request is too large to be fingerprinted",
+  },
+  KEY_REUSED: {
+    status: 422,
+    businessCode: 42210,
+    retryable: false,
+    title: "Idempotency key was used for another request",
+  },
+  RESULT_TOO_LARGE: {
+    status: 500,
+    businessCode: 50010,
+    retryable: false,
+    title: "Result is too large to be committed",
+  },
+  RECORD_UNREADABLE: {
+    status: 500,
+    businessCode: 50011,
+    retryable: false,
+    title: "Stored record cannot be read",
+  },
+  SCOPE_FAILED: {
+    status: 500,
+    businessCode: 50012,
+    retryable: false,
+    title: "Scope could not be determined",
+  },
+  STORE_UNAVAILABLE: {
+    status: 503,
+    businessCode: 50310,
+    retryable: true,
+    title: "Idempotency store is unavailable",
+  },
+  CAPACITY_EXCEEDED: {
+    status: 503,
+    businessCode: 50311,
+    retryable: true,
+    title: "Idempotency store is full",
+  },
+  ATTEMPT_FAILED: {
+    status: 503,
+    businessCode: 50312,
+    retryable: true,
+    title: "The attempt that was waited for failed",
+  },
   NOT_COMMITTED: { status: 503, businessCode: 50313, retryable: true, title: "Nothing was committed" },
   CLOSING: { status: 503, businessCode: 50314, retryable: true, title: "Service is shutting down" },
-  COMMIT_UNDECIDED: { status: 503, businessCode: 50315, retryable: true, title: "Outcome of the commit is not known yet" },
+  COMMIT_UNDECIDED: {
+    status: 503,
+    businessCode: 50315,
+    retryable: true,
+    title: "Outcome of the commit is not known yet",
+  },
   LEASE_LOST: { status: 500, businessCode: 50020, retryable: true, title: "Claim is lost" },
   RUN_TOO_LONG: { status: 500, businessCode: 50021, retryable: true, title: "Work ran too long" },
   KEY_REENTERED: { status: 500, businessCode: 50022, retryable: false, title: "Key is used inside itself" },
-  GUARANTEE_UNSUPPORTED: { status: 500, businessCode: 50023, retryable: false, title: "Store cannot give the guarantee" },
-  RETRY_TRANSACTION: { status: 500, businessCode: 50024, retryable: true, title: "Transaction has to be repeated" },
-  TRANSACTION_ABORTED: { status: 500, businessCode: 50025, retryable: true, title: "Transaction was aborted by the database" },
+  GUARANTEE_UNSUPPORTED: {
+    status: 500,
+    businessCode: 50023,
+    retryable: false,
+    title: "Store cannot give the guarantee",
+  },
+  RETRY_TRANSACTION: {
+    status: 500,
+    businessCode: 50024,
+    retryable: true,
+    title: "Transaction has to be repeated",
+  },
+  TRANSACTION_ABORTED: {
+    status: 500,
+    businessCode: 50025,
+    retryable: true,
+    title: "Transaction was aborted by the database",
+  },
   TRANSACTION_CLOSED: { status: 500, businessCode: 50026, retryable: false, title: "Transaction has ended" },
-  RESULT_UNSERIALIZABLE: { status: 500, businessCode: 50027, retryable: false, title: "Result cannot be kept" },
-  INPUT_UNSUPPORTED: { status: 500, businessCode: 50028, retryable: false, title: "Input cannot be fingerprinted" },
+  RESULT_UNSERIALIZABLE: {
+    status: 500,
+    businessCode: 50027,
+    retryable: false,
+    title: "Result cannot be kept",
+  },
+  INPUT_UNSUPPORTED: {
+    status: 500,
+    businessCode: 50028,
+    retryable: false,
+    title: "Input cannot be fingerprinted",
+  },
   NOT_PROTECTED: { status: 500, businessCode: 50029, retryable: false, title: "Not inside protected work" },
   NOT_PERFORMED: { status: 500, businessCode: 50030, retryable: true, title: "Work was not performed" },
-  RECORD_CHANGED: { status: 409, businessCode: 40916, retryable: true, title: "Record has changed since it was looked at" },
-  CONFIGURATION_INVALID: { status: 500, businessCode: 50001, retryable: false, title: "Configuration is not valid" },
+  RECORD_CHANGED: {
+    status: 409,
+    businessCode: 40916,
+    retryable: true,
+    title: "Record has changed since it was looked at",
+  },
+  CONFIGURATION_INVALID: {
+    status: 500,
+    businessCode: 50001,
+    retryable: false,
+    title: "Configuration is not valid",
+  },
 } as const satisfies Record<string, CodeFacts>;
 
 export type ErrorCode = keyof typeof CODES;
@@ -107,7 +202,10 @@ export class ReplayedError extends Error {
 /**
  * Whether `error` is one of ours, made by any copy of this package; with `code`, whether it is that one.
  */
-export function isOncekeyError<C extends ErrorCode = ErrorCode>(error: unknown, code?: C): error is OncekeyError<C> {
+export function isOncekeyError<C extends ErrorCode = ErrorCode>(
+  error: unknown,
+  code?: C,
+): error is OncekeyError<C> {
   if (typeof error !== "object" || error === null || !(MARK in error)) return false;
   return code === undefined || (error as { readonly code?: unknown }).code === code;
 }
@@ -127,7 +225,10 @@ export function docsOf(code: ErrorCode): string {
 }
 
 /** All problems of a configuration at once, so that it is mended in one go. */
-export function configurationError(what: string, problems: readonly string[]): OncekeyError<"CONFIGURATION_INVALID"> {
+export function configurationError(
+  what: string,
+  problems: readonly string[],
+): OncekeyError<"CONFIGURATION_INVALID"> {
   const list = problems.map((problem) => `\n  - ${problem}`).join("");
   return new OncekeyError("CONFIGURATION_INVALID", `${what} is not valid:${list}`, { problems });
 }

@@ -99,6 +99,9 @@ export interface RecordInfo {
   readonly operation: string;
   readonly label: string | undefined;
   readonly state: RecordState;
+  /** The claim that holds, made unknown, completed or last released it. */
+  readonly holder: ClaimToken;
+  readonly onLapse: OnLapse;
   /** `claimed` and its lease has ended: whoever comes next takes over or is told that the outcome is unknown. */
   readonly lapsed: boolean;
   readonly reconciling: boolean;
@@ -112,7 +115,7 @@ export interface RecordInfo {
   readonly ageMs: number;
   /** Time in the present state. */
   readonly inStateMs: number;
-  /** Negative once lapsed; 0 in states without a lease. */
+  /** Of the claim, also of one whose outcome is unknown: negative once lapsed. 0 in states without a claim. */
   readonly leaseRemainingMs: number;
   /** `undefined`: never (unknown records wait for somebody's word). */
   readonly expiresInMs: number | undefined;
@@ -125,7 +128,8 @@ export function versionOf(record: StoredRecord): RecordVersion {
 
 /** Shows a record to an operator, as of `nowMs` of the store's clock. */
 export function describeRecord(record: StoredRecord, nowMs: number): RecordInfo {
-  const { key, scopeId, operation, label, state, attempt, guarantee, fingerprint, lastCode, outcome } = record;
+  const { key, scopeId, operation, label, state, attempt, guarantee, fingerprint, lastCode, outcome } =
+    record;
   const claimed = state === "claimed";
   return {
     key,
@@ -134,6 +138,8 @@ export function describeRecord(record: StoredRecord, nowMs: number): RecordInfo 
     operation,
     label,
     state,
+    holder: record.token,
+    onLapse: record.onLapse,
     lapsed: claimed && nowMs >= record.leaseEndsAtMs,
     reconciling: record.reconciler !== undefined && nowMs < record.reconciler.leaseEndsAtMs,
     tombstone: state === "completed" && outcome?.body === undefined,
@@ -144,7 +150,7 @@ export function describeRecord(record: StoredRecord, nowMs: number): RecordInfo 
     resultBytes: outcome?.body?.byteLength ?? 0,
     ageMs: nowMs - record.claimedAtMs,
     inStateMs: nowMs - record.changedAtMs,
-    leaseRemainingMs: claimed ? record.leaseEndsAtMs - nowMs : 0,
+    leaseRemainingMs: claimed || state === "unknown" ? record.leaseEndsAtMs - nowMs : 0,
     expiresInMs: record.expiresAtMs === Number.POSITIVE_INFINITY ? undefined : record.expiresAtMs - nowMs,
   };
 }

@@ -58,7 +58,12 @@ export interface ClaimRequest extends ClaimIdentity {
  * whether they mean the same request.
  */
 export type ClaimOutcome =
-  | { readonly kind: "claimed"; readonly attempt: number; readonly takeover: boolean; readonly compared: boolean }
+  | {
+      readonly kind: "claimed";
+      readonly attempt: number;
+      readonly takeover: boolean;
+      readonly compared: boolean;
+    }
   | {
       readonly kind: "in-flight";
       /** Who holds it: the work, or the reconciler of an unknown record. */
@@ -77,6 +82,8 @@ export type ClaimOutcome =
       readonly madeBy: ClaimToken;
       readonly version: RecordVersion;
       readonly attempt: number;
+      /** Time since its lease lapsed; at least its lease if the work itself said that it has ended. */
+      readonly lapsedForMs: number;
       readonly compared: boolean;
     }
   | { readonly kind: "mismatch"; readonly state: RecordState }
@@ -247,7 +254,10 @@ export interface TransactionRequest extends ClaimIdentity {
 export type CommitOutcome =
   | { readonly kind: "committed" }
   | { readonly kind: "refused"; readonly reason: string }
-  | { readonly kind: "replaced"; readonly by: { readonly token: ClaimToken; readonly outcome: StoredOutcome } | undefined }
+  | {
+      readonly kind: "replaced";
+      readonly by: { readonly token: ClaimToken; readonly outcome: StoredOutcome } | undefined;
+    }
   | { readonly kind: "undecided" };
 
 /** One transaction for one attempt. It begins at its first statement and ends with exactly one of commit and rollback. */

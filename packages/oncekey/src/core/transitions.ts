@@ -10,7 +10,13 @@
  */
 import { unreachable } from "./errors.js";
 import { compareFingerprints, type Fingerprint } from "./fingerprint.js";
-import { type ClaimToken, describeRecord, type StoredOutcome, type StoredRecord, versionOf } from "./record.js";
+import {
+  type ClaimToken,
+  describeRecord,
+  type StoredOutcome,
+  type StoredRecord,
+  versionOf,
+} from "./record.js";
 import type {
   ClaimIdentity,
   ClaimOutcome,
@@ -102,7 +108,11 @@ function claimUnknown(record: StoredRecord, nowMs: number, compared: boolean): C
     const remainingMs = reconciler.leaseEndsAtMs - nowMs;
     return { outcome: { kind: "in-flight", holder: reconciler.token, remainingMs, compared }, record };
   }
-  return { outcome: { kind: "unknown", madeBy, version: versionOf(record), attempt, compared }, record };
+  const lapsedForMs = nowMs - record.leaseEndsAtMs;
+  return {
+    outcome: { kind: "unknown", madeBy, version: versionOf(record), attempt, lapsedForMs, compared },
+    record,
+  };
 }
 
 function start(
@@ -146,7 +156,11 @@ export function extendRecord(stored: Current, request: ExtendRequest, nowMs: num
 }
 
 /** `complete` of the port. */
-export function completeRecord(stored: Current, request: CompleteRequest, nowMs: number): Change<CompleteOutcome> {
+export function completeRecord(
+  stored: Current,
+  request: CompleteRequest,
+  nowMs: number,
+): Change<CompleteOutcome> {
   const record = currentRecord(stored, nowMs);
   if (record === undefined) {
     const again = made(request, request.attempt, nowMs, undefined);
@@ -169,7 +183,11 @@ export function completeRecord(stored: Current, request: CompleteRequest, nowMs:
 }
 
 /** `release` of the port. */
-export function releaseRecord(stored: Current, request: ReleaseRequest, nowMs: number): Change<ReleaseOutcome> {
+export function releaseRecord(
+  stored: Current,
+  request: ReleaseRequest,
+  nowMs: number,
+): Change<ReleaseOutcome> {
   const record = currentRecord(stored, nowMs);
   if (record === undefined || record.token !== request.token || record.state === "released") {
     return { outcome: { kind: "not-held" }, record: stored };
@@ -178,13 +196,23 @@ export function releaseRecord(stored: Current, request: ReleaseRequest, nowMs: n
   return { outcome: { kind: "released" }, record: afterRelease(record, request, nowMs) };
 }
 
-function afterRelease(record: StoredRecord, { started, keepAttempts, code }: ReleaseRequest, nowMs: number): Current {
+function afterRelease(
+  record: StoredRecord,
+  { started, keepAttempts, code }: ReleaseRequest,
+  nowMs: number,
+): Current {
   if (started) return keepAttempts ? released(record, record.attempt, code, nowMs) : undefined;
   const attempt = record.attempt - 1;
   if (attempt === 0) return undefined;
   if (keepAttempts) return released(record, attempt, record.lastCode, nowMs);
   // It had taken over a lapsed claim and never started: the earlier start, whose end is unknown, stays on record.
-  return { ...record, attempt, changedAtMs: nowMs, leaseEndsAtMs: nowMs, expiresAtMs: nowMs + record.retentionMs };
+  return {
+    ...record,
+    attempt,
+    changedAtMs: nowMs,
+    leaseEndsAtMs: nowMs,
+    expiresAtMs: nowMs + record.retentionMs,
+  };
 }
 
 /** `markUnknown` of the port. */
@@ -196,12 +224,13 @@ export function markUnknownRecord(
   const record = currentRecord(stored, nowMs);
   if (record === undefined) {
     const again = made(request, request.attempt, nowMs, undefined);
-    return { outcome: { kind: "unknown" }, record: unknownSince(again, request.code, nowMs) };
+    return { outcome: { kind: "unknown" }, record: declaredUnknown(again, request.code, nowMs) };
   }
-  if (record.token !== request.token || record.state === "released") return { outcome: { kind: "replaced" }, record };
+  if (record.token !== request.token || record.state === "released")
+    return { outcome: { kind: "replaced" }, record };
   if (record.state === "completed") return { outcome: { kind: "completed" }, record };
   if (record.state === "unknown") return { outcome: { kind: "unknown" }, record };
-  return { outcome: { kind: "unknown" }, record: unknownSince(record, request.code, nowMs) };
+  return { outcome: { kind: "unknown" }, record: declaredUnknown(record, request.code, nowMs) };
 }
 
 /** `reconcile` of the port. */
@@ -211,7 +240,8 @@ export function reconcileRecord(
   nowMs: number,
 ): Change<ReconcileOutcome> {
   const record = currentRecord(stored, nowMs);
-  if (record?.state !== "unknown" || record.token !== request.madeBy) return { outcome: { kind: "changed" }, record };
+  if (record?.state !== "unknown" || record.token !== request.madeBy)
+    return { outcome: { kind: "changed" }, record };
   const { reconciler } = record;
   if (reconciler !== undefined && reconciler.token !== request.token && nowMs < reconciler.leaseEndsAtMs) {
     const remainingMs = reconciler.leaseEndsAtMs - nowMs;
@@ -222,10 +252,15 @@ export function reconcileRecord(
 }
 
 /** `resolve` of the port. */
-export function resolveRecord(stored: Current, request: ResolveRequest, nowMs: number): Change<ResolveOutcome> {
+export function resolveRecord(
+  stored: Current,
+  request: ResolveRequest,
+  nowMs: number,
+): Change<ResolveOutcome> {
   const record = currentRecord(stored, nowMs);
   if (record === undefined) return { outcome: { kind: "absent" }, record: stored };
-  if (alreadyApplied(record, request)) return { outcome: { kind: "resolved", attempt: record.attempt }, record };
+  if (alreadyApplied(record, request))
+    return { outcome: { kind: "resolved", attempt: record.attempt }, record };
   if (versionOf(record) !== request.version) {
     return { outcome: { kind: "changed", record: describeRecord(record, nowMs) }, record };
   }
@@ -243,7 +278,9 @@ function applyVerdict(record: StoredRecord, request: ResolveRequest, nowMs: numb
   switch (verdict.kind) {
     case "completed": {
       const retentionMs = verdict.retentionMs ?? record.retentionMs;
-      return done(completed({ ...record, token, retentionMs }, { outcome: verdict.outcome, retentionMs }, nowMs));
+      return done(
+        completed({ ...record, token, retentionMs }, { outcome: verdict.outcome, retentionMs }, nowMs),
+      );
     }
     case "restart": {
       const { leaseMs, maxAttempts } = verdict;
@@ -254,7 +291,11 @@ function applyVerdict(record: StoredRecord, request: ResolveRequest, nowMs: numb
       return done(made({ ...record, token, leaseMs }, attempt, nowMs, record.lastCode), attempt);
     }
     case "unknown":
-      return done(record.state === "claimed" ? unknownSince(record, undefined, nowMs) : { ...record, reconciler: undefined });
+      return done(
+        record.state === "claimed"
+          ? unknownSince(record, undefined, nowMs)
+          : { ...record, reconciler: undefined },
+      );
     case "not-performed":
     case "forgotten":
       // Work that may still be running could make the record again, so its token stays behind as a bar. Its
@@ -268,7 +309,9 @@ function applyVerdict(record: StoredRecord, request: ResolveRequest, nowMs: numb
 /** A resolve whose answer was lost finds its own token there. */
 function alreadyApplied(record: StoredRecord, { token, verdict }: ResolveRequest): boolean {
   if (record.token !== token) return false;
-  return verdict.kind === "completed" ? record.state === "completed" : verdict.kind === "restart" && record.state === "claimed";
+  return verdict.kind === "completed"
+    ? record.state === "completed"
+    : verdict.kind === "restart" && record.state === "claimed";
 }
 
 /** How long a claim of the work, or of a reconciler other than `token`, still holds. */
@@ -283,7 +326,8 @@ export function statusOf(stored: Current, nowMs: number): KeyStatus {
   const record = currentRecord(stored, nowMs);
   if (record === undefined) return { state: "absent", holder: undefined };
   const { state, reconciler, token } = record;
-  if (state === "claimed") return { state: nowMs < record.leaseEndsAtMs ? "claimed" : "lapsed", holder: token };
+  if (state === "claimed")
+    return { state: nowMs < record.leaseEndsAtMs ? "claimed" : "lapsed", holder: token };
   if (state === "unknown" && reconciler !== undefined && nowMs < reconciler.leaseEndsAtMs) {
     return { state: "claimed", holder: reconciler.token };
   }
@@ -321,7 +365,12 @@ function made(
 }
 
 function renewed(record: StoredRecord, leaseMs: number, nowMs: number): StoredRecord {
-  return { ...record, leaseMs, leaseEndsAtMs: nowMs + leaseMs, expiresAtMs: nowMs + leaseMs + record.retentionMs };
+  return {
+    ...record,
+    leaseMs,
+    leaseEndsAtMs: nowMs + leaseMs,
+    expiresAtMs: nowMs + leaseMs + record.retentionMs,
+  };
 }
 
 function completed(
@@ -330,7 +379,15 @@ function completed(
   nowMs: number,
 ): StoredRecord {
   const expiresAtMs = nowMs + retentionMs;
-  return { ...record, state: "completed", outcome, retentionMs, changedAtMs: nowMs, expiresAtMs, reconciler: undefined };
+  return {
+    ...record,
+    state: "completed",
+    outcome,
+    retentionMs,
+    changedAtMs: nowMs,
+    expiresAtMs,
+    reconciler: undefined,
+  };
 }
 
 function unknownSince(record: StoredRecord, code: string | undefined, nowMs: number): StoredRecord {
@@ -338,9 +395,30 @@ function unknownSince(record: StoredRecord, code: string | undefined, nowMs: num
   return { ...record, state: "unknown", changedAtMs: nowMs, expiresAtMs: NEVER, lastCode };
 }
 
-function released(record: StoredRecord, attempt: number, code: string | undefined, nowMs: number): StoredRecord {
+/**
+ * The work has ended and says so, so nobody has to wait for a holder that may only be slow: it counts as
+ * lapsed for one lease already.
+ */
+function declaredUnknown(record: StoredRecord, code: string | undefined, nowMs: number): StoredRecord {
+  return { ...unknownSince(record, code, nowMs), leaseEndsAtMs: nowMs - record.leaseMs };
+}
+
+function released(
+  record: StoredRecord,
+  attempt: number,
+  code: string | undefined,
+  nowMs: number,
+): StoredRecord {
   const expiresAtMs = nowMs + record.retentionMs;
-  return { ...record, state: "released", attempt, lastCode: code, changedAtMs: nowMs, expiresAtMs, reconciler: undefined };
+  return {
+    ...record,
+    state: "released",
+    attempt,
+    lastCode: code,
+    changedAtMs: nowMs,
+    expiresAtMs,
+    reconciler: undefined,
+  };
 }
 
 function outcomeOf(record: StoredRecord): StoredOutcome {

@@ -1,0 +1,326 @@
+/**
+ * @module
+ * One instance: a store, a policy, and everything that can be done with them.
+ *
+ * Invariants: configuration mistakes are all found here, when it is made; it starts no work after `close`.
+ */
+import { createBackground } from "./background.js";
+import type { Call, Performed } from "./call.js";
+import { createCalls } from "./calls.js";
+import { createClaiming } from "./claiming.js";
+import { type Clock, systemClock } from "./clock.js";
+import { encodeResult, RESULT_TOMBSTONE } from "./codec.js";
+import type { Engine } from "./engine.js";
+import { configurationError } from "./errors.js";
+import { type EventListener, emitterOf } from "./events.js";
+import { GLOBAL_SCOPE, type KeyInput, MISSING_SCOPE, type Missing, type ScopeValue, scopeOf } from "./key.js";
+import type { Limits } from "./limits.js";
+import {
+  type Desk,
+  find,
+  forget,
+  type ListOptions,
+  list,
+  noteOperation,
+  type OperatorNote,
+  type OperatorOutcome,
+  type OperatorVerdict,
+  type ReconcileReport,
+  type RecordTarget,
+  reconcileUnknown,
+  release,
+  resolve,
+} from "./operators.js";
+import { perform } from "./perform.js";
+import {
+  layerPolicies,
+  type Policy,
+  policyProblems,
+  type ResolvedPolicy,
+  resolveLimits,
+  resolvePolicy,
+  type StoreFacts,
+} from "./policy.js";
+import type { ClaimToken, Guarantee, RecordInfo } from "./record.js";
+import { type RunOptions, type RunOutcome, runWithOutcome } from "./run.js";
+import { createSchedule } from "./schedule.js";
+import { createSettlement } from "./settlement.js";
+import type { RecordPage, Store } from "./store.js";
+import { createWaiting } from "./waiting.js";
+import { attachedWork, type GuaranteeOf, type Work } from "./work.js";
+
+/** A scope that needs no carrier: the word, or a function that finds the caller by itself (`AsyncLocalStorage`). */
+export type DefaultScope = "global" | (() => KeyInput | Missing);
+
+export interface IdempotencyOptions<
+  Tx = unknown,
+  G extends Guarantee = Guarantee,
+  S extends DefaultScope | undefined = DefaultScope | undefined,
+> extends Policy {
+  readonly store: Store<Tx>;
+  readonly guarantee?: G | undefined;
+  /** Whose keys they are, where a call or route does not say. */
+  readonly scope?: S;
+  /** Keeps the records of several services apart in one store. @defaultValue `""` */
+  readonly namespace?: string | undefined;
+  /** Gets every event, synchronously. */
+  readonly onEvent?: EventListener | undefined;
+  /** @defaultValue the platform's clock */
+  readonly clock?: Clock | undefined;
+  readonly limits?: Partial<Limits> | undefined;
+}
+
+/** What `close` could not finish: claims left to lapse, completions that did not reach the store. */
+export interface CloseReport {
+  readonly unfinishedWork: number;
+  readonly unlandedCompletions: number;
+}
+
+/** `input` says what repeats are compared by; leaving it out has to be said. */
+type Compared = { readonly input: unknown } | { readonly fingerprint: "off" };
+type Scoped_<Scoped extends boolean> = Scoped extends true
+  ? unknown
+  : { readonly scope: KeyInput | ScopeValue | Missing };
+
+export interface Idempotency<
+  Tx = unknown,
+  G extends Guarantee = Guarantee,
+  Scoped extends boolean = boolean,
+> {
+  /**
+   * Runs `fn` unless the key has a result already, and answers with the result.
+   *
+   * @throws OncekeyError with the code of the refusal; what `fn` throws otherwise, which frees the key (or, under
+   * at-most-once, makes the outcome unknown); `ReplayedError` where a throw was kept.
+   */
+  run<R, const H extends GuaranteeOf<Tx> = G & GuaranteeOf<Tx>>(
+    options: RunOptions<R, H> & Compared & Scoped_<Scoped>,
+    fn: (work: Work<Tx, H>) => R | Promise<R>,
+  ): Promise<R>;
+  /** `run`, and whether the result is this call's own. */
+  runWithOutcome<R, const H extends GuaranteeOf<Tx> = G & GuaranteeOf<Tx>>(
+    options: RunOptions<R, H> & Compared & Scoped_<Scoped>,
+    fn: (work: Work<Tx, H>) => R | Promise<R>,
+  ): Promise<RunOutcome<R>>;
+  /**
+   * The work of the handler that was given `carrier` (a request or context of its framework).
+   * @throws OncekeyError `NOT_PROTECTED` outside a protected handler.
+   */
+  workOf<const H extends GuaranteeOf<Tx> = G & GuaranteeOf<Tx>>(carrier: object, guarantee?: H): Work<Tx, H>;
+
+  /** Looks at one record. */
+  find(target: RecordTarget): Promise<RecordInfo | undefined>;
+  /** Pages through records, by scope, operation, state and age. */
+  list(options?: ListOptions): Promise<RecordPage>;
+  /** Says that the work was not done, so the key is free. @throws OncekeyError `CLAIM_LIVE`, `RECORD_CHANGED`. */
+  release(target: RecordTarget, note: OperatorNote): Promise<OperatorOutcome>;
+  /** Removes the record as if the key had never been seen. @throws OncekeyError `CLAIM_LIVE`, `RECORD_CHANGED`. */
+  forget(target: RecordTarget, note: OperatorNote): Promise<OperatorOutcome>;
+  /** Says how an operation ended whose outcome is unknown. @throws OncekeyError `CLAIM_LIVE`, `RECORD_CHANGED`. */
+  resolve(target: RecordTarget, verdict: OperatorVerdict, note: OperatorNote): Promise<OperatorOutcome>;
+  /** Asks `onLapsed` about every outcome that is unknown. Run it from a timer, on any number of processes. */
+  reconcileUnknown(): Promise<ReconcileReport>;
+
+  /**
+   * Refuses new calls with `CLOSING`, answers those who wait, lets running work finish and its completions land. What is
+   * left after `graceMs` (10 000) lapses by itself; nothing is released. The store stays open: it is its maker's to close.
+   */
+  close(options?: { readonly graceMs?: number | undefined }): Promise<CloseReport>;
+
+  /** Whether calls and routes may leave `scope` out. */
+  readonly scoped: Scoped;
+  /** For adapters of this package; not for applications. */
+  readonly internals: Internals;
+}
+
+/** What an adapter needs of an instance. */
+export interface Internals {
+  readonly namespace: string;
+  readonly clock: Clock;
+  readonly emit: EventListener;
+  readonly defaultScope: (() => ScopeValue) | undefined;
+  readonly facts: StoreFacts;
+  /** The instance's own layer. */
+  readonly policy: Policy;
+  readonly limits: Limits;
+  policyFor(...layers: readonly (Policy | undefined)[]): ResolvedPolicy;
+  perform<E>(call: Call<E>): Promise<Performed<E>>;
+}
+
+const DEFAULT_GRACE_MS = 10_000;
+
+/**
+ * Makes an instance.
+ *
+ * @throws OncekeyError `CONFIGURATION_INVALID` listing every problem: durations, contradictions, a guarantee that
+ * the store cannot give.
+ */
+export function createIdempotency<
+  Tx,
+  const G extends GuaranteeOf<Tx> = "at-least-once",
+  const S extends DefaultScope | undefined = undefined,
+>(options: IdempotencyOptions<Tx, G, S>): Idempotency<Tx, G, S extends undefined ? false : true> {
+  const {
+    store,
+    scope,
+    namespace = "",
+    onEvent,
+    clock = systemClock,
+    limits: givenLimits,
+    ...given
+  } = options;
+  const policy: Policy = given;
+  const { limits, problems } = resolveLimits(givenLimits);
+  problems.push(...unknownProblems(policy), ...scopeProblems(scope), ...storeProblems(store, policy));
+  if (problems.length > 0) throw configurationError("Idempotency", problems);
+  const facts = factsOf(store);
+
+  const engine = createEngine(store, clock, limits, emitterOf(onEvent));
+  for (const text of store.warnings ?? []) engine.emit({ type: "warning", text });
+  const resolved = resolvePolicy(facts, policy);
+  const encodeDone = (result: unknown) => {
+    const encoded = result === undefined ? undefined : encodeResult(result, resolved.maxResultBytes);
+    return encoded?.kind === "encoded" ? encoded.outcome : RESULT_TOMBSTONE;
+  };
+  const desk: Desk = { engine, namespace, fallback: { policy: resolved, encodeDone }, operations: new Map() };
+  const internals: Internals = {
+    namespace,
+    clock,
+    emit: engine.emit,
+    defaultScope: scope === undefined ? undefined : () => defaultScope(scope),
+    facts,
+    policy,
+    limits,
+    policyFor: (...layers) => (layers.some(hasPolicy) ? resolvePolicy(facts, ...layers, policy) : resolved),
+    perform(call) {
+      noteOperation(desk, call);
+      return perform(engine, call);
+    },
+  };
+  const runContext = {
+    ...internals,
+    defaultScope: internals.defaultScope ?? (() => MISSING_SCOPE),
+    warn: (text: string) => engine.emit({ type: "warning", text }),
+  };
+  // The public types say which guarantee gives which transaction; the engine hands over what the store opened.
+  const run = (runOptions: RunOptions, fn: unknown) =>
+    runWithOutcome(runContext, runOptions, fn as (work: Work) => unknown);
+  const instance: Idempotency<Tx, Guarantee, boolean> = {
+    run: async (runOptions, fn) => (await run(runOptions as RunOptions, fn)).result as never,
+    runWithOutcome: (runOptions, fn) => run(runOptions as RunOptions, fn) as never,
+    workOf: (carrier) => attachedWork(carrier) as never,
+    find: (target) => find(desk, target),
+    list: (listOptions = {}) => list(desk, listOptions),
+    release: (target, note) => release(desk, target, note),
+    forget: (target, note) => forget(desk, target, note),
+    resolve: (target, verdict, note) => resolve(desk, target, verdict, note),
+    reconcileUnknown: () => reconcileUnknown(desk),
+    close: ({ graceMs = DEFAULT_GRACE_MS } = {}) => close(engine, graceMs),
+    scoped: scope !== undefined,
+    internals,
+  };
+  return instance as Idempotency<Tx, G, S extends undefined ? false : true>;
+}
+
+function createEngine(store: Store, clock: Clock, limits: Limits, emit: EventListener): Engine {
+  const beats = createSchedule(clock, false);
+  const waits = createSchedule(clock, true);
+  const calls = createCalls(beats, emit);
+  const { maxPendingCompletions, maxAbandonedClaims, maxPendingBytes: maxBytes } = limits;
+  const background = createBackground(clock, { maxTasks: maxPendingCompletions, maxBytes });
+  const letGo = createBackground(clock, { maxTasks: maxAbandonedClaims, maxBytes });
+  return {
+    store,
+    clock,
+    calls,
+    beats,
+    emit,
+    background,
+    claiming: createClaiming({ store, calls, background: letGo, emit }),
+    settlement: createSettlement({ store, calls, background, emit }),
+    waiting: createWaiting({ store, calls, waits, limits, nowMs: () => clock.monotonicMs() }),
+    here: new Map(),
+    mint: createMint(),
+    closing: false,
+    whenIdle: undefined,
+  };
+}
+
+/** Unique for ever: a random name of this process's life, and a count. */
+function createMint(): () => ClaimToken {
+  const life = crypto.randomUUID().replaceAll("-", "");
+  let count = 0;
+  return () => {
+    count += 1;
+    return `${life}-${count.toString(36)}` as ClaimToken;
+  };
+}
+
+/** Running work first, then what is still being settled; both within the one grace period. */
+async function close(engine: Engine, graceMs: number): Promise<CloseReport> {
+  const endsMs = engine.clock.monotonicMs() + graceMs;
+  engine.closing = true;
+  engine.waiting.close();
+  if (engine.here.size > 0) {
+    await new Promise<void>((done) => {
+      const timer = engine.clock.setTimer(done, graceMs);
+      engine.whenIdle = () => {
+        timer.cancel();
+        done();
+      };
+    });
+  }
+  const unlandedCompletions = await engine.background.close(Math.max(0, endsMs - engine.clock.monotonicMs()));
+  return { unfinishedWork: engine.here.size, unlandedCompletions };
+}
+
+function hasPolicy(layer: Policy | undefined): boolean {
+  return layer !== undefined && Object.keys(layerPolicies(layer)).some((name) => POLICY_NAMES.has(name));
+}
+
+/** Options of a call that are not policy do not make it resolve a policy of its own. */
+const POLICY_NAMES: ReadonlySet<string> = new Set([
+  "guarantee",
+  "leaseMs",
+  "retentionMs",
+  "onCompleted",
+  "onInFlight",
+  "onLapsed",
+  "reconcileTimeoutMs",
+  "onStoreDown",
+  "storeTimeoutMs",
+  "keep",
+  "maxRunMs",
+  "maxAttempts",
+  "completionRetryMs",
+  "maxResultBytes",
+  "maxTransactionMs",
+  "acceptsLostWrites",
+  "keyLabels",
+] satisfies (keyof Policy)[]);
+
+function defaultScope(scope: DefaultScope): ScopeValue {
+  return scope === "global" ? GLOBAL_SCOPE : scopeOf(scope());
+}
+
+function factsOf(store: Store): StoreFacts {
+  return { name: store.name, traits: store.traits, transactions: store.begin !== undefined };
+}
+
+function storeProblems(store: Store, policy: Policy): string[] {
+  const has = (name: string) =>
+    typeof (store as unknown as Record<string, unknown> | undefined)?.[name] === "function";
+  if (!["claim", "extend", "complete", "release"].every(has))
+    return ["store must be made by one of the store factories"];
+  return policyProblems(policy, factsOf(store));
+}
+
+/** A misspelt option would otherwise be a default in silence. */
+function unknownProblems(policy: Policy): string[] {
+  return Object.keys(policy).flatMap((name) => (POLICY_NAMES.has(name) ? [] : [`${name} is not an option`]));
+}
+
+function scopeProblems(scope: unknown): string[] {
+  const fits = scope === undefined || scope === "global" || typeof scope === "function";
+  return fits ? [] : ['scope must be "global" or a function without arguments'];
+}

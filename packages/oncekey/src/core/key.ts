@@ -1,0 +1,128 @@
+/**
+ * @module
+ * Whose key, for what: the identity of an operation, as one digest.
+ *
+ * Invariant: two different identities never give the same record key. The encoding is injective (each part
+ * carries its length), scope kinds never meet, and a missing part is refused, never shared. Identity
+ * version 1 is frozen; a later one has to look under both for one retention.
+ */
+import { sha256 } from "#platform";
+import type { RecordKey, ScopeId } from "./record.js";
+
+/** A part of a key or scope. One rule makes it text: 1 and "1" are one caller, dates are ISO 8601 in UTC. */
+export type KeyPart = string | number | bigint | boolean | Date;
+export type KeyInput = KeyPart | readonly KeyPart[];
+export type Missing = undefined | null;
+
+/** Whose key it is. `global` is said in plain sight; it is not a caller whose id happens to be "global". */
+export type ScopeValue =
+  | { readonly kind: "global" }
+  | { readonly kind: "of"; readonly parts: readonly string[] }
+  | { readonly kind: "missing" };
+
+export const GLOBAL_SCOPE: ScopeValue = { kind: "global" };
+export const MISSING_SCOPE: ScopeValue = { kind: "missing" };
+
+export interface Identity {
+  readonly key: RecordKey;
+  readonly scopeId: ScopeId;
+}
+
+const IDENTITY_VERSION = "oncekey:1";
+/** Digests of scopes that were seen lately; a bounded convenience, cleared when full. */
+const MAX_KNOWN_SCOPES = 4_096;
+const knownScopes = new Map<string, ScopeId>();
+
+/**
+ * The text of each part, or `undefined` if any part is missing: `undefined`, `null`, an empty text, `NaN`, an
+ * invalid date, an empty list, an object that has no text of its own.
+ */
+export function partsOf(input: unknown): readonly string[] | undefined {
+  if (!Array.isArray(input)) {
+    const text = partText(input);
+    return text === undefined ? undefined : [text];
+  }
+  if (input.length === 0) return undefined;
+  const texts: string[] = [];
+  for (const part of input as readonly unknown[]) {
+    const text = partText(part);
+    if (text === undefined) return undefined;
+    texts.push(text);
+  }
+  return texts;
+}
+
+function partText(part: unknown): string | undefined {
+  switch (typeof part) {
+    case "string":
+      return part === "" ? undefined : part;
+    case "number":
+      return Number.isFinite(part) ? String(part) : undefined;
+    case "bigint":
+    case "boolean":
+      return String(part);
+    case "object":
+      return part === null ? undefined : objectText(part);
+    default:
+      return undefined;
+  }
+}
+
+/** Identifier classes of drivers (UUIDs, object ids) print themselves; a plain object would print as all others. */
+function objectText(part: object): string | undefined {
+  if (part instanceof Date) return Number.isNaN(part.getTime()) ? undefined : part.toISOString();
+  if (Array.isArray(part) || part.toString === Object.prototype.toString) return undefined;
+  const text = String(part);
+  return text === "" ? undefined : text;
+}
+
+/** A scope from what a scope function returned. */
+export function scopeOf(input: unknown): ScopeValue {
+  const parts = partsOf(input);
+  return parts === undefined ? MISSING_SCOPE : { kind: "of", parts };
+}
+
+/** The name of the record of `key` in `operation` for `scope`. */
+export function identify(
+  namespace: string,
+  scope: ScopeValue,
+  operation: string,
+  key: readonly string[],
+): Identity {
+  const scopeText = scopeTextOf(namespace, scope);
+  const digest = sha256(`${scopeText}${framed(operation)}${key.map(framed).join("")}`);
+  return { key: digest as RecordKey, scopeId: scopeIdOf(scopeText) };
+}
+
+/** The digest under which records of a scope are listed. */
+export function scopeId(namespace: string, scope: ScopeValue): ScopeId {
+  return scopeIdOf(scopeTextOf(namespace, scope));
+}
+
+/** A key for another service: the same over all attempts, bodies and processes. */
+export function downstreamKeyOf(key: RecordKey, name: string): string {
+  return sha256(`${IDENTITY_VERSION}:downstream${framed(key)}${framed(name)}`);
+}
+
+function scopeTextOf(namespace: string, scope: ScopeValue): string {
+  const parts = scope.kind === "of" ? scope.parts : [];
+  return `${IDENTITY_VERSION}${framed(namespace)}${framed(scope.kind)}#${parts.length}#${parts.map(framed).join("")}`;
+}
+
+/** A half of a surrogate pair becomes U+FFFD in UTF-8, like any other half: such a text is escaped first. */
+const LONE_SURROGATE = /\p{Surrogate}/u;
+
+function framed(part: string): string {
+  if (!LONE_SURROGATE.test(part)) return `${part.length}:${part}`;
+  const escaped = JSON.stringify(part);
+  return `e${escaped.length}:${escaped}`;
+}
+
+function scopeIdOf(text: string): ScopeId {
+  const known = knownScopes.get(text);
+  if (known !== undefined) return known;
+  if (knownScopes.size >= MAX_KNOWN_SCOPES) knownScopes.clear();
+  const made = sha256(text) as ScopeId;
+  knownScopes.set(text, made);
+  return made;
+}

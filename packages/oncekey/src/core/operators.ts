@@ -1,0 +1,218 @@
+/**
+ * @module
+ * What people do to records by hand: look, release, forget, say what happened.
+ *
+ * Invariants: every change is compared with what was looked at, and a live claim is refused unless that is
+ * asked for in so many words; its holder is then told and cannot make the record again. Each change leaves an
+ * event with who did it and why. If the store does not answer, nothing is claimed about the result.
+ */
+import type { Call } from "./call.js";
+import type { Engine } from "./engine.js";
+import { configurationError, OncekeyError, unreachable } from "./errors.js";
+import { identify, type KeyInput, partsOf, type ScopeValue, scopeId, scopeOf } from "./key.js";
+import { MAX_PAGE } from "./limits.js";
+import type { ResolvedPolicy } from "./policy.js";
+import { reconcile } from "./reconciling.js";
+import type { RecordInfo, RecordKey, RecordState, RecordVersion, StoredOutcome } from "./record.js";
+import type { RecordPage, Verdict } from "./store.js";
+
+/** Names a record: by what its caller used, or by the digest that events and `list` show. */
+export type RecordTarget =
+  | { readonly operation: string; readonly scope: KeyInput | ScopeValue; readonly key: KeyInput }
+  | { readonly recordKey: RecordKey };
+
+/** Who changes a record by hand, and why; both are kept in the event. */
+export interface OperatorNote {
+  readonly by: string;
+  readonly reason: string;
+  /** From `find` or `list`: refuse if the record has changed since. Without it the record is looked up now. */
+  readonly version?: RecordVersion | undefined;
+  /** Also if its work may still be running. @defaultValue false */
+  readonly evenIfLive?: boolean | undefined;
+}
+
+export type OperatorOutcome = { readonly kind: "applied" } | { readonly kind: "absent" };
+
+/** What an operator says became of an operation. `done` without a result leaves a tombstone. */
+export type OperatorVerdict =
+  | { readonly kind: "done"; readonly result?: unknown }
+  | { readonly kind: "not-done" };
+
+export interface ListOptions {
+  readonly scope?: KeyInput | ScopeValue | undefined;
+  readonly operation?: string | undefined;
+  readonly state?: RecordState | "lapsed" | undefined;
+  readonly olderThanMs?: number | undefined;
+  /** 1 to 1,000. @defaultValue 100 */
+  readonly limit?: number | undefined;
+  readonly cursor?: string | undefined;
+}
+
+/** How many unknown outcomes a sweep asked about, by what was said. */
+export interface ReconcileReport {
+  readonly done: number;
+  readonly notDone: number;
+  readonly unknown: number;
+}
+
+/** What is known of an operation that has been called in this process. */
+export interface KnownOperation {
+  readonly policy: ResolvedPolicy;
+  readonly encodeDone: (result: unknown) => StoredOutcome;
+}
+
+export interface Desk {
+  readonly engine: Engine;
+  readonly namespace: string;
+  readonly fallback: KnownOperation;
+  readonly operations: Map<string, KnownOperation>;
+}
+
+const MAX_OPERATIONS = 10_000;
+
+/** Remembers how results of an operation are stored, for whoever resolves one of its records. */
+export function noteOperation(desk: Desk, { operation, policy, encodeDone }: Call<unknown>): void {
+  if (desk.operations.has(operation) || desk.operations.size >= MAX_OPERATIONS) return;
+  desk.operations.set(operation, { policy, encodeDone });
+}
+
+function scopeValue(scope: KeyInput | ScopeValue): ScopeValue {
+  return typeof scope === "object" && "kind" in scope ? scope : scopeOf(scope);
+}
+
+function keyOf(desk: Desk, target: RecordTarget): RecordKey {
+  if ("recordKey" in target) return target.recordKey;
+  const key = partsOf(target.key);
+  if (key === undefined) throw configurationError("Record target", ["key must not be empty"]);
+  return identify(desk.namespace, scopeValue(target.scope), target.operation, key).key;
+}
+
+/** One call of the store on behalf of an operator. */
+function ask<T>({ engine, fallback }: Desk, call: () => Promise<T>): Promise<T> {
+  return engine.calls.bounded("resolve", "operator", fallback.policy.storeTimeoutMs, call);
+}
+
+export function find(desk: Desk, target: RecordTarget): Promise<RecordInfo | undefined> {
+  return ask(desk, () => desk.engine.store.find(keyOf(desk, target)));
+}
+
+export async function list(desk: Desk, options: ListOptions): Promise<RecordPage> {
+  const { limit = 100, scope, ...filter } = options;
+  if (!Number.isSafeInteger(limit) || limit < 1 || limit > MAX_PAGE) {
+    throw configurationError("List", [`limit must be a whole number from 1 to ${MAX_PAGE}`]);
+  }
+  const scoped = scope === undefined ? undefined : scopeId(desk.namespace, scopeValue(scope));
+  return ask(desk, () => desk.engine.store.list({ ...filter, limit, scopeId: scoped }));
+}
+
+/** Says that the work was not done: the key is free, with all its attempts. */
+export function release(desk: Desk, target: RecordTarget, note: OperatorNote): Promise<OperatorOutcome> {
+  return apply(desk, target, note, "release", () => ({ kind: "not-performed" }));
+}
+
+/** Removes the record, whatever its state: the next caller starts anew. */
+export function forget(desk: Desk, target: RecordTarget, note: OperatorNote): Promise<OperatorOutcome> {
+  return apply(desk, target, note, "forget", () => ({ kind: "forgotten" }));
+}
+
+/** Says what became of an operation whose outcome is unknown (or, `evenIfLive`, of any that has not ended). */
+export function resolve(
+  desk: Desk,
+  target: RecordTarget,
+  said: OperatorVerdict,
+  note: OperatorNote,
+): Promise<OperatorOutcome> {
+  return apply(desk, target, note, "resolve", (record) => {
+    if (said.kind === "not-done") return { kind: "not-performed" };
+    const known = desk.operations.get(record.operation) ?? desk.fallback;
+    return { kind: "completed", outcome: known.encodeDone(said.result), retentionMs: undefined };
+  });
+}
+
+async function apply(
+  desk: Desk,
+  target: RecordTarget,
+  note: OperatorNote,
+  action: "release" | "forget" | "resolve",
+  verdictOn: (record: RecordInfo) => Verdict,
+): Promise<OperatorOutcome> {
+  const problems = [note.by === "" ? "by must say who" : "", note.reason === "" ? "reason must say why" : ""];
+  const missing = problems.filter((problem) => problem !== "");
+  if (missing.length > 0) throw configurationError("Operator note", missing);
+  const { engine } = desk;
+  const record = await find(desk, target);
+  if (record === undefined) return { kind: "absent" };
+  if (record.state === "completed" && action !== "forget") {
+    throw new OncekeyError(
+      "RECORD_CHANGED",
+      "The operation is completed; what is done cannot be released or resolved.",
+      { completed: true },
+    );
+  }
+  const { key, operation } = record;
+  const version = note.version ?? record.version;
+  const request = {
+    key,
+    version,
+    token: engine.mint(),
+    verdict: verdictOn(record),
+    evenIfLive: note.evenIfLive ?? false,
+  };
+  const resolved = await ask(desk, () => engine.store.resolve(request));
+  switch (resolved.kind) {
+    case "resolved":
+      engine.emit({ type: "operator", operation, key, action, by: note.by, reason: note.reason });
+      return { kind: "applied" };
+    case "absent":
+      return { kind: "absent" };
+    case "live":
+      throw new OncekeyError(
+        "CLAIM_LIVE",
+        "The work may still be running. Wait for its lease, or say evenIfLive.",
+        { retryAfterMs: resolved.remainingMs },
+      );
+    case "changed":
+    case "exhausted":
+      throw new OncekeyError("RECORD_CHANGED", "The record has changed since it was looked at. Look again.");
+    default:
+      return unreachable(resolved);
+  }
+}
+
+/** Asks about every unknown outcome whose operation has a reconciler, oldest first, one after the other. */
+export async function reconcileUnknown(desk: Desk): Promise<ReconcileReport> {
+  const report = { done: 0, notDone: 0, unknown: 0 };
+  for (const state of ["lapsed", "unknown"] as const) {
+    let cursor: string | undefined;
+    do {
+      const page = await list(desk, { state, limit: MAX_PAGE, cursor });
+      for (const record of page.records) await reconcileOne(desk, record, report);
+      cursor = page.cursor;
+    } while (cursor !== undefined && !desk.engine.closing);
+  }
+  return report;
+}
+
+async function reconcileOne(
+  desk: Desk,
+  record: RecordInfo,
+  report: { done: number; notDone: number; unknown: number },
+): Promise<void> {
+  const { engine } = desk;
+  const { policy, encodeDone } = desk.operations.get(record.operation) ?? desk.fallback;
+  const askable = -record.leaseRemainingMs >= policy.leaseMs;
+  if (policy.reconcile === undefined || record.onLapse === "takeover" || record.reconciling || !askable)
+    return;
+  const { key, operation, holder: madeBy, version } = record;
+  if (record.lapsed) {
+    // Nobody has met it since it lapsed: it has to be unknown before it can be asked about.
+    const verdict: Verdict = { kind: "unknown" };
+    await ask(desk, () =>
+      engine.store.resolve({ key, version, token: engine.mint(), verdict, evenIfLive: false }),
+    );
+  }
+  const claim = { key, token: engine.mint(), operation, leaseMs: policy.leaseMs, maxAttempts: undefined };
+  const found = await reconcile(engine, { claim, policy, encodeDone, madeBy, releaseOnly: true });
+  if (found.kind === "unknown") report.unknown += 1;
+  else if (found.kind === "resolved") report[found.verdict] += 1;
+}

@@ -1,0 +1,148 @@
+/**
+ * @module
+ * Finds out how an unknown outcome ended, by asking the function that the policy names.
+ *
+ * Invariants: reconciling is a claim of its own, one at a time over all processes, renewed while it runs. Until
+ * its verdict lands the work's own completion still wins. The verdict is applied only if the record is still
+ * what it was (both tokens); a throw, a time-out or a crash leaves the outcome unknown.
+ */
+
+import type { Engine } from "./engine.js";
+import { unreachable } from "./errors.js";
+import { downstreamKeyOf } from "./key.js";
+import type { Reconcile, Reconciliation, ResolvedPolicy } from "./policy.js";
+import type { ClaimToken, RecordInfo, StoredOutcome } from "./record.js";
+import type { ClaimRequest, ResolveOutcome, Verdict } from "./store.js";
+
+/** One reconciliation: `claim.token` is the reconciler's, and becomes the work's if it is started again. */
+export interface Inquiry {
+  readonly claim: Pick<ClaimRequest, "key" | "token" | "operation" | "leaseMs" | "maxAttempts">;
+  readonly policy: Pick<ResolvedPolicy, "reconcile" | "reconcileTimeoutMs" | "storeTimeoutMs">;
+  readonly madeBy: ClaimToken;
+  readonly encodeDone: (result: unknown) => StoredOutcome;
+  /** Nobody is there to run the work: `not-done` frees the key instead of starting it again. */
+  readonly releaseOnly?: boolean | undefined;
+}
+
+/**
+ * - `restarted`: nothing had happened, and the caller holds the claim now.
+ * - `resolved`: the record says now what the verdict said; claim again to get it.
+ * - `changed`: it is not unknown any more; claim again to see.
+ * - `unknown`: nobody could say.
+ */
+export type Finding =
+  | { readonly kind: "restarted"; readonly attempt: number }
+  | { readonly kind: "resolved"; readonly verdict: "done" | "notDone" }
+  | { readonly kind: "changed" }
+  | { readonly kind: "unknown" }
+  | { readonly kind: "exhausted"; readonly attempts: number }
+  | { readonly kind: "in-flight"; readonly holder: ClaimToken; readonly remainingMs: number };
+
+export async function reconcile(engine: Engine, inquiry: Inquiry): Promise<Finding> {
+  const { policy, claim } = inquiry;
+  if (policy.reconcile === undefined) return { kind: "unknown" };
+  const begun = await renew(engine, inquiry);
+  if (begun.kind === "changed" || begun.kind === "in-flight") return begun;
+  const heartbeat = keepRenewing(engine, inquiry);
+  const said = await askWithin(engine, inquiry, policy.reconcile, begun.record).finally(() =>
+    heartbeat.cancel(),
+  );
+  const { operation, key } = claim;
+  engine.emit({ type: "reconciled", operation, key, verdict: said.verdict.kind, cause: said.cause });
+  const verdict = verdictOf(said.verdict, inquiry);
+  const resolved = await engine.calls.bounded("resolve", operation, policy.storeTimeoutMs, () =>
+    engine.store.resolve({
+      key,
+      token: claim.token,
+      version: begun.record.version,
+      verdict,
+      evenIfLive: false,
+    }),
+  );
+  return findingOf(resolved, verdict);
+}
+
+function renew(engine: Engine, { claim, madeBy, policy }: Inquiry) {
+  const { key, token, operation, leaseMs } = claim;
+  const ask = () => engine.store.reconcile({ key, token, madeBy, leaseMs });
+  return engine.calls.bounded("reconcile", operation, policy.storeTimeoutMs, ask);
+}
+
+function keepRenewing(engine: Engine, inquiry: Inquiry): { cancel(): void } {
+  const everyMs = inquiry.claim.leaseMs / 3;
+  let stopped = false;
+  const beat = (): void => {
+    if (stopped) return;
+    // What a renewal finds is found again by the verdict, which is compared with the record.
+    void renew(engine, inquiry).catch(() => undefined);
+    alarm = engine.beats.after(everyMs, beat);
+  };
+  let alarm = engine.beats.after(everyMs, beat);
+  return {
+    cancel() {
+      stopped = true;
+      alarm.cancel();
+    },
+  };
+}
+
+interface Said {
+  readonly verdict: Reconciliation;
+  readonly cause: unknown;
+}
+
+async function askWithin(
+  engine: Engine,
+  { policy }: Inquiry,
+  ask: Reconcile,
+  record: RecordInfo,
+): Promise<Said> {
+  const { reconcileTimeoutMs } = policy;
+  const shown = { ...record, downstreamKey: (name: string) => downstreamKeyOf(record.key, name) };
+  let alarm: { cancel(): void } | undefined;
+  const late = new Promise<Said>((resolve) => {
+    const cause = new Error(`The reconciler did not answer within ${reconcileTimeoutMs} ms`);
+    alarm = engine.beats.after(reconcileTimeoutMs, () => resolve({ verdict: { kind: "unknown" }, cause }));
+  });
+  const asked = (async (): Promise<Said> => ({ verdict: checked(await ask(shown)), cause: undefined }))();
+  const failed = (cause: unknown): Said => ({ verdict: { kind: "unknown" }, cause });
+  return Promise.race([asked.catch(failed), late]).finally(() => alarm?.cancel());
+}
+
+/** Whatever is not one of the three words means that nobody can say. */
+function checked(said: Reconciliation): Reconciliation {
+  const kind: unknown = (said as { readonly kind?: unknown } | undefined)?.kind;
+  if (kind === "done" || kind === "not-done" || kind === "unknown") return said;
+  throw new TypeError('onLapsed must return { kind: "done" | "not-done" | "unknown" }');
+}
+
+function verdictOf(said: Reconciliation, { claim, encodeDone, releaseOnly }: Inquiry): Verdict {
+  switch (said.kind) {
+    case "done":
+      return { kind: "completed", outcome: encodeDone(said.result), retentionMs: undefined };
+    case "not-done":
+      if (releaseOnly === true) return { kind: "not-performed" };
+      return { kind: "restart", leaseMs: claim.leaseMs, maxAttempts: claim.maxAttempts };
+    case "unknown":
+      return { kind: "unknown" };
+    default:
+      return unreachable(said);
+  }
+}
+
+function findingOf(resolved: ResolveOutcome, verdict: Verdict): Finding {
+  switch (resolved.kind) {
+    case "resolved":
+      if (verdict.kind === "restart") return { kind: "restarted", attempt: resolved.attempt };
+      if (verdict.kind === "unknown") return { kind: "unknown" };
+      return { kind: "resolved", verdict: verdict.kind === "completed" ? "done" : "notDone" };
+    case "exhausted":
+      return { kind: "exhausted", attempts: resolved.attempts };
+    case "absent":
+    case "changed":
+    case "live":
+      return { kind: "changed" };
+    default:
+      return unreachable(resolved);
+  }
+}

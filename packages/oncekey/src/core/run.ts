@@ -1,0 +1,228 @@
+/**
+ * @module
+ * `run`: any function, protected by a key.
+ *
+ * Invariants: only the caller whose function ran gets its result itself; everybody else gets a copy through the
+ * codec, exactly what a replay would give. A result that cannot be kept never becomes an error of its caller.
+ */
+import type { Call, Ended, Performed } from "./call.js";
+import {
+  decodeResult,
+  type EncodedResult,
+  encodeError,
+  encodeResult,
+  RESULT_TOMBSTONE,
+  type ResultCodec,
+} from "./codec.js";
+import { isOncekeyError, OncekeyError } from "./errors.js";
+import { fingerprintValue, NO_FINGERPRINT } from "./fingerprint.js";
+import { identify, type KeyInput, type Missing, partsOf, type ScopeValue, scopeOf } from "./key.js";
+import type { Ending, Policy, ResolvedPolicy } from "./policy.js";
+import type { Guarantee, StoredOutcome } from "./record.js";
+import type { Work } from "./work.js";
+
+/** What identifies one call of an operation, and what its caller wants of it. */
+export interface RunOptions<R = unknown, G extends Guarantee = Guarantee> extends Policy {
+  /** Names what is done, the same in every process and deploy: `"charge"`, `"orders.create"`. */
+  readonly operation: string;
+  /** What the caller repeats: an order id, say. Missing parts are refused with `KEY_MISSING`. */
+  readonly key: KeyInput | Missing;
+  /** Whose key it is. `GLOBAL_SCOPE` if keys are unique over all callers. */
+  readonly scope?: KeyInput | ScopeValue | Missing;
+  /** What was asked: a repeat with other input is refused with `KEY_REUSED`. */
+  readonly input?: unknown;
+  /** `"off"`: repeats are not compared. */
+  readonly fingerprint?: "off" | undefined;
+  readonly guarantee?: G | undefined;
+  /** Ends this caller's wait for somebody else's attempt. The work itself gets its own signal. */
+  readonly signal?: AbortSignal | undefined;
+  /** Maps results to data and back: instances of classes, versions of `R`. */
+  readonly result?: ResultCodec<R> | undefined;
+  /** What a repeat gets when the result could not be kept. @defaultValue it rejects with `RESULT_NOT_RETAINED` */
+  readonly onTombstone?: (() => R | Promise<R>) | undefined;
+}
+
+export type RunOutcome<R> =
+  | { readonly kind: "executed"; readonly result: R; readonly attempt: number }
+  /** The store did not answer and the policy said to run all the same. */
+  | { readonly kind: "unprotected"; readonly result: R }
+  | { readonly kind: "replayed"; readonly result: R; readonly waitedMs: number };
+
+/** How the function itself ended. */
+type Settled<R> =
+  | { readonly kind: "returned"; readonly value: R }
+  | { readonly kind: "threw"; readonly error: unknown };
+
+/** What a call of `run` needs of its instance. */
+export interface RunContext {
+  readonly namespace: string;
+  readonly policyFor: (options: Policy) => ResolvedPolicy;
+  readonly defaultScope: () => ScopeValue;
+  readonly perform: <E>(call: Call<E>) => Promise<Performed<E>>;
+  readonly warn: (text: string) => void;
+}
+
+const COMMIT_REPEATS_OF_RUN = 2;
+
+export async function runWithOutcome<R>(
+  context: RunContext,
+  options: RunOptions<R>,
+  fn: (work: Work) => R | Promise<R>,
+): Promise<RunOutcome<R>> {
+  const policy = context.policyFor(options);
+  const performed = await context.perform<Settled<R>>({
+    ...identityOf(context, options, policy),
+    policy,
+    signal: options.signal,
+    waitMs: undefined,
+    commitRepeats: COMMIT_REPEATS_OF_RUN,
+    run: (work) => runFunction(context, options, policy, fn, work),
+    encodeDone: (result) => encodeDone(options, policy, result),
+  });
+  switch (performed.kind) {
+    case "executed":
+      return { kind: "executed", result: valueOf(performed.value), attempt: performed.attempt };
+    case "unprotected":
+      return { kind: "unprotected", result: valueOf(performed.value) };
+    case "superseded":
+      return { kind: "replayed", result: await replayed(options, performed.outcome), waitedMs: 0 };
+    case "replayed":
+      return {
+        kind: "replayed",
+        result: await replayed(options, performed.outcome),
+        waitedMs: performed.waitedMs,
+      };
+  }
+}
+
+function identityOf(context: RunContext, options: RunOptions, policy: ResolvedPolicy) {
+  const { operation, input } = options;
+  const key = partsOf(options.key);
+  if (typeof operation !== "string" || operation === "") {
+    throw new OncekeyError("CONFIGURATION_INVALID", "operation must name what is done.", {
+      problems: ["operation is empty"],
+    });
+  }
+  if (key === undefined)
+    throw new OncekeyError(
+      "KEY_MISSING",
+      "The key, or a part of it, is missing. Give every call its own key.",
+    );
+  const scope = scopeOption(context, options);
+  if (scope.kind === "missing") {
+    throw new OncekeyError(
+      "SCOPE_MISSING",
+      "The scope, or a part of it, is missing. Say whose key it is, or GLOBAL_SCOPE.",
+    );
+  }
+  return {
+    operation,
+    identity: identify(context.namespace, scope, operation, key),
+    label: policy.keyLabels ? key.join(" ") : undefined,
+    fingerprint: options.fingerprint === "off" ? NO_FINGERPRINT : fingerprintValue(input),
+  };
+}
+
+function scopeOption(context: RunContext, { scope, ...options }: RunOptions): ScopeValue {
+  if (scope === undefined && !("scope" in options)) return context.defaultScope();
+  return isScopeValue(scope) ? scope : scopeOf(scope);
+}
+
+function isScopeValue(scope: unknown): scope is ScopeValue {
+  return typeof scope === "object" && scope !== null && "kind" in scope;
+}
+
+async function runFunction<R>(
+  context: RunContext,
+  options: RunOptions<R>,
+  policy: ResolvedPolicy,
+  fn: (work: Work) => R | Promise<R>,
+  work: Work,
+): Promise<Ended<Settled<R>>> {
+  let settled: Settled<R>;
+  try {
+    settled = { kind: "returned", value: await fn(work) };
+  } catch (error) {
+    settled = { kind: "threw", error };
+  }
+  if (!isKept(context, policy, settled)) {
+    const performed =
+      settled.kind === "threw" && isOncekeyError(settled.error, "NOT_PERFORMED") ? "no" : "maybe";
+    return { kind: "failed", value: settled, code: codeOf(settled), performed };
+  }
+  const outcome = encodeSettled(options, policy, settled);
+  return {
+    kind: "kept",
+    value: settled,
+    outcome,
+    commit: settled.kind === "returned" ? "everything" : "record",
+  };
+}
+
+/** A rule that throws must not turn a success into an error: then what is returned is kept. */
+function isKept(context: RunContext, policy: ResolvedPolicy, settled: Ending): boolean {
+  try {
+    return policy.keep(settled);
+  } catch {
+    context.warn("keep threw; what was returned is kept, what was thrown is not");
+    return settled.kind === "returned";
+  }
+}
+
+function encodeSettled<R>(
+  options: RunOptions<R>,
+  policy: ResolvedPolicy,
+  settled: Settled<R>,
+): StoredOutcome {
+  if (settled.kind === "threw") return outcomeOf(encodeError(settled.error, policy.maxResultBytes));
+  return encodeValue(options, policy, settled.value);
+}
+
+function encodeValue<R>(options: RunOptions<R>, policy: ResolvedPolicy, value: R): StoredOutcome {
+  try {
+    const data = options.result === undefined ? value : options.result.encode(value);
+    return outcomeOf(encodeResult(data, policy.maxResultBytes));
+  } catch {
+    // The user's own codec failed after the effect: done is done, only the result is not kept.
+    return RESULT_TOMBSTONE;
+  }
+}
+
+/** A reconciler may say that it is done without knowing the result. */
+function encodeDone<R>(options: RunOptions<R>, policy: ResolvedPolicy, result: unknown): StoredOutcome {
+  return result === undefined ? RESULT_TOMBSTONE : encodeValue(options, policy, result as R);
+}
+
+function outcomeOf(encoded: EncodedResult): StoredOutcome {
+  return encoded.kind === "encoded" ? encoded.outcome : RESULT_TOMBSTONE;
+}
+
+function codeOf(settled: Settled<unknown>): string | undefined {
+  if (settled.kind === "returned") return "NOT_KEPT";
+  const { error } = settled;
+  if (typeof error !== "object" || error === null) return undefined;
+  const code: unknown = "code" in error ? error.code : undefined;
+  return typeof code === "string" ? code.slice(0, 64) : undefined;
+}
+
+function valueOf<R>(settled: Settled<R>): R {
+  if (settled.kind === "threw") throw settled.error;
+  return settled.value;
+}
+
+async function replayed<R>({ result, onTombstone }: RunOptions<R>, outcome: StoredOutcome): Promise<R> {
+  const decoded = decodeResult(outcome);
+  switch (decoded.kind) {
+    case "value":
+      return result === undefined ? (decoded.value as R) : result.decode(decoded.value);
+    case "error":
+      throw decoded.error;
+    case "tombstone":
+      if (onTombstone !== undefined) return onTombstone();
+      throw new OncekeyError(
+        "RESULT_NOT_RETAINED",
+        "The operation is completed, but its result could not be kept.",
+        { completed: true },
+      );
+  }
+}

@@ -1,0 +1,200 @@
+/**
+ * @module
+ * What happens after the effect: the record learns how the work ended.
+ *
+ * Invariants: a completion that fails never turns the caller's success into an error and never frees the key
+ * by itself; it is tried again in the background, with renewals, until it lands, another token stands there,
+ * its time ends or the process closes. Meanwhile repeats in this process are answered from it. A release
+ * that fails is tried again for one lease, after which the claim lapses anyway.
+ */
+import { sha256 } from "#platform";
+import type { Background, TaskEnd } from "./background.js";
+import type { Calls } from "./calls.js";
+import { isOncekeyError, OncekeyError, unreachable } from "./errors.js";
+import type { EventListener } from "./events.js";
+import { compareFingerprints, type Fingerprint } from "./fingerprint.js";
+import type { ResolvedPolicy } from "./policy.js";
+import type { ClaimToken, RecordKey, StoredOutcome } from "./record.js";
+import type { ClaimRequest, CompleteOutcome, Store } from "./store.js";
+
+/** One attempt that holds, or held, a claim. */
+export interface Held {
+  readonly claim: ClaimRequest;
+  readonly attempt: number;
+  readonly policy: ResolvedPolicy;
+}
+
+/**
+ * - `stored`: the record has this result.
+ * - `pending`: it does not yet; it is being tried again (or was given up, which an event has said).
+ * - `superseded`: another token completed the key first; the record's result counts.
+ * - `running-elsewhere`: another token holds the key now.
+ */
+export type Completion =
+  | { readonly kind: "stored" }
+  | { readonly kind: "pending" }
+  | { readonly kind: "superseded"; readonly by: ClaimToken; readonly outcome: StoredOutcome }
+  | { readonly kind: "running-elsewhere" };
+
+export interface Settlement {
+  complete(held: Held, outcome: StoredOutcome): Promise<Completion>;
+  /** `started: false`: the work never began, so the claim does not count as an attempt. */
+  release(held: Held, started: boolean, code: string | undefined): Promise<void>;
+  markUnknown(held: Held, code: string | undefined): Promise<void>;
+  /** The result of a completion that has not landed yet, if it answers `fingerprint`. */
+  pending(
+    key: RecordKey,
+    fingerprint: Fingerprint,
+  ): { readonly outcome: StoredOutcome } | "mismatch" | undefined;
+}
+
+export interface SettlementDependencies {
+  readonly store: Store;
+  readonly calls: Calls;
+  readonly background: Background;
+  readonly emit: EventListener;
+}
+
+interface PendingCompletion {
+  readonly fingerprint: Fingerprint;
+  readonly outcome: StoredOutcome;
+}
+
+export function createSettlement({ store, calls, background, emit }: SettlementDependencies): Settlement {
+  const pendings = new Map<RecordKey, PendingCompletion>();
+
+  async function askToComplete(
+    { claim, attempt, policy }: Held,
+    outcome: StoredOutcome,
+  ): Promise<Completion> {
+    const request = { ...claim, attempt, outcome };
+    const answer = await calls.bounded("complete", claim.operation, policy.storeTimeoutMs, () =>
+      store.complete(request),
+    );
+    return completionOf(answer, claim, outcome);
+  }
+
+  function completionOf(answer: CompleteOutcome, claim: ClaimRequest, outcome: StoredOutcome): Completion {
+    switch (answer.kind) {
+      case "completed":
+        return { kind: "stored" };
+      case "replaced":
+        if (answer.by === undefined) return { kind: "running-elsewhere" };
+        reportSuperseded(claim, answer.by, outcome);
+        return { kind: "superseded", by: answer.by.token, outcome: answer.by.outcome };
+      case "full":
+        throw new OncekeyError("CAPACITY_EXCEEDED", "The store has no room to make a lost record again.");
+      default:
+        return unreachable(answer);
+    }
+  }
+
+  function reportSuperseded(
+    { operation, key, token }: ClaimRequest,
+    by: { readonly token: ClaimToken; readonly outcome: StoredOutcome },
+    outcome: StoredOutcome,
+  ): void {
+    const [digest, byDigest] = [digestOf(outcome), digestOf(by.outcome)];
+    emit({ type: "superseded", operation, key, token, by: by.token, digest, byDigest });
+  }
+
+  /** Keeps trying after the caller has its answer. */
+  function completeLater(held: Held, outcome: StoredOutcome, cause: unknown): Completion {
+    const { claim, policy } = held;
+    const { key, token, operation, fingerprint, leaseMs } = claim;
+    const entry: PendingCompletion = { fingerprint, outcome };
+    const attempt = async (): Promise<boolean> => {
+      try {
+        await askToComplete(held, outcome);
+        return true;
+      } catch (error) {
+        if (isFinal(error)) return true;
+        // The store may answer renewals though it refuses the completion: then nobody else starts meanwhile.
+        const renew = () => store.extend({ key, token, leaseMs });
+        await calls.bounded("extend", operation, policy.storeTimeoutMs, renew).catch(() => undefined);
+        return false;
+      }
+    };
+    const ended = (end: TaskEnd): void => {
+      if (pendings.get(key) === entry) pendings.delete(key);
+      if (end === "landed")
+        emit({
+          type: "completed",
+          operation,
+          key,
+          token,
+          attempt: held.attempt,
+          how: "late",
+          tombstone: outcome.body === undefined,
+        });
+      else emit({ type: "completion-lost", operation, key, token, reason: end });
+    };
+    pendings.set(key, entry);
+    const bytes = outcome.body?.byteLength ?? 0;
+    const willRetry = background.add({ attempt, forMs: policy.completionRetryMs, bytes, ended });
+    emit({ type: "completion-failed", operation, key, token, willRetry, cause });
+    return { kind: "pending" };
+  }
+
+  return {
+    async complete(held, outcome) {
+      const { operation, key, token } = held.claim;
+      try {
+        const completion = await askToComplete(held, outcome);
+        if (completion.kind === "stored") {
+          emit({
+            type: "completed",
+            operation,
+            key,
+            token,
+            attempt: held.attempt,
+            how: "stored",
+            tombstone: outcome.body === undefined,
+          });
+        }
+        return completion;
+      } catch (error) {
+        return completeLater(held, outcome, error);
+      }
+    },
+    async release(held, started, code) {
+      const { claim, attempt, policy } = held;
+      const { key, token, operation } = claim;
+      const request = { key, token, started, code, keepAttempts: policy.maxAttempts !== undefined };
+      const ask = () =>
+        calls.bounded("release", operation, policy.storeTimeoutMs, () => store.release(request));
+      if (started) emit({ type: "released", operation, key, token, attempt, code });
+      await persist(background, ask, policy.leaseMs);
+    },
+    async markUnknown(held, code) {
+      const { claim, attempt, policy } = held;
+      const request = { ...claim, attempt, code };
+      const { operation, key, token } = claim;
+      const ask = () =>
+        calls.bounded("markUnknown", operation, policy.storeTimeoutMs, () => store.markUnknown(request));
+      emit({ type: "outcome-unknown", operation, key, token, attempt, code });
+      await persist(background, ask, policy.leaseMs);
+    },
+    pending(key, fingerprint) {
+      const found = pendings.get(key);
+      if (found === undefined) return undefined;
+      return compareFingerprints(found.fingerprint, fingerprint) === "different" ? "mismatch" : found;
+    },
+  };
+}
+
+/** Asks now and, if that fails, in the background for as long as it can matter. */
+async function persist(background: Background, ask: () => Promise<unknown>, forMs: number): Promise<void> {
+  const attempt = () => ask().then(() => true, isFinal);
+  if (await attempt()) return;
+  background.add({ attempt, forMs, bytes: 0, ended: () => undefined });
+}
+
+/** A record that cannot be read will not become readable by asking again. */
+function isFinal(error: unknown): boolean {
+  return isOncekeyError(error, "RECORD_UNREADABLE");
+}
+
+function digestOf({ head, body }: StoredOutcome): string {
+  return body === undefined ? sha256(head) : sha256(`${head.length}:${head}${sha256(body)}`);
+}

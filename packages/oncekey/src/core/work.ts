@@ -1,0 +1,87 @@
+/**
+ * @module
+ * What protected work gets to see of its own claim, in a function or in a handler of any framework.
+ *
+ * Invariant: a work context speaks of one attempt, and is found on its carrier only while that attempt is the carrier's.
+ */
+import { OncekeyError } from "./errors.js";
+import { downstreamKeyOf } from "./key.js";
+import type { Lease } from "./lease.js";
+import type { Guarantee, RecordKey } from "./record.js";
+
+/** A store without transactions (`Store<never>`) cannot give exactly-once. */
+export type GuaranteeOf<Tx> = [Tx] extends [never] ? Exclude<Guarantee, "exactly-once"> : Guarantee;
+
+/** The transaction is there under exactly-once, and only there. */
+export type TransactionOf<Tx, G extends Guarantee> = [G] extends ["exactly-once"]
+  ? Tx
+  : "exactly-once" extends G
+    ? Tx | undefined
+    : undefined;
+
+/** One attempt, as its work sees it. */
+export interface Work<Tx = unknown, G extends Guarantee = Guarantee> {
+  /** Fires when the claim is lost: stop before the next effect. Late while the event loop is blocked; see `assertHeld`. */
+  readonly signal: AbortSignal;
+  /** 1 for the first start; more means that the end of an earlier start is unknown or was a failure. */
+  readonly attempt: number;
+  /** `false`: the store did not answer and the policy said to run all the same. */
+  readonly protected: boolean;
+  /** Under exactly-once: what is written through it commits with the completion, or not at all. */
+  readonly transaction: TransactionOf<Tx, G>;
+  /**
+   * For the moment before an effect: synchronous, asks nobody.
+   * @throws OncekeyError `LEASE_LOST` or `RUN_TOO_LONG`.
+   */
+  assertHeld(): void;
+  /**
+   * Renews the lease first, then asserts: the whole lease lies ahead when it resolves.
+   * @throws OncekeyError `LEASE_LOST`, `RUN_TOO_LONG` or `STORE_UNAVAILABLE`.
+   */
+  confirm(): Promise<void>;
+  /**
+   * An idempotency key for the service `name`. It depends on the operation's identity alone: the same over all attempts,
+   * processes and deploys, so that the other side recognises a second try. 43 characters of `A-Z a-z 0-9 - _`.
+   */
+  downstreamKey(name: string): string;
+}
+
+export function createWork<Tx>(
+  key: RecordKey,
+  attempt: number,
+  lease: Lease,
+  isProtected: boolean,
+  transaction: Tx | undefined,
+): Work<Tx> {
+  return {
+    get signal() {
+      return lease.signal();
+    },
+    attempt,
+    protected: isProtected,
+    transaction,
+    assertHeld: lease.assertHeld,
+    confirm: lease.confirm,
+    downstreamKey: (name) => downstreamKeyOf(key, name),
+  };
+}
+
+/** Registered, so that two copies of the package find each other's. */
+const WORK = Symbol.for("oncekey.work");
+
+/** Makes `work` the one that `workOf(carrier)` finds. */
+export function attachWork(carrier: object, work: Work): void {
+  Object.defineProperty(carrier, WORK, { value: work, configurable: true, enumerable: false });
+}
+
+/** @throws OncekeyError `NOT_PROTECTED` if `carrier` is not being handled by protected work. */
+export function attachedWork(carrier: object): Work {
+  const work = (carrier as { readonly [WORK]?: Work })[WORK];
+  if (work === undefined) {
+    throw new OncekeyError(
+      "NOT_PROTECTED",
+      "There is no protected work here: is the idempotent middleware before this handler?",
+    );
+  }
+  return work;
+}
