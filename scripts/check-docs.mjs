@@ -13,6 +13,7 @@
  *
  * Errors are reported with the line of the Markdown file.
  */
+import { existsSync } from "node:fs";
 import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { extractBlocks } from "./markdown.mjs";
@@ -46,7 +47,9 @@ async function trackedPages() {
     "examples",
   ];
   const { output } = await run("git", args, { quiet: true });
-  return [...new Set(output.split("\n"))].filter((file) => file.endsWith(".md") && !/CHANGELOG/.test(file));
+  return [...new Set(output.split("\n"))].filter(
+    (file) => file.endsWith(".md") && existsSync(join(root, file)) && !/CHANGELOG/.test(file),
+  );
 }
 
 /** @param {string} page */

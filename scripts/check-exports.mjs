@@ -56,11 +56,27 @@ function checkShape() {
     }
     const { types, default: target } = manifest.exports[subpath] ?? { types: "", default: "" };
     if (types !== target.replace(/\.js$/, ".d.ts")) {
-      problems.push(
-        `exports "${subpath}": "types" (${types}) is not the declaration of "default" (${target})`,
-      );
+      problems.push(`exports "${subpath}": "types" (${types}) does not belong to "default" (${target})`);
+    }
+    const older = typesForOlderResolution(subpath.slice(2));
+    if (subpath !== "." && older !== types) {
+      problems.push(`typesVersions leads "${subpath}" to ${older ?? "nothing"}, and exports to ${types}`);
     }
   }
+}
+
+/**
+ * Where `moduleResolution: node10` finds the types of a subpath, since it does not read `exports`.
+ *
+ * @param {string} subpath without `./`
+ */
+function typesForOlderResolution(subpath) {
+  for (const [pattern, [target = ""] = []] of Object.entries(manifest.typesVersions["*"])) {
+    if (pattern === subpath) return target;
+    const prefix = pattern.endsWith("*") ? pattern.slice(0, -1) : undefined;
+    if (prefix && subpath.startsWith(prefix)) return target.replace("*", subpath.slice(prefix.length));
+  }
+  return undefined;
 }
 
 /** Every subpath has a page that names it, and every page below a family's folder has a subpath. */

@@ -4,7 +4,7 @@
  * What no tracked file may hold: a path or a host of the machine it was written on, and a test that does not run.
  * A waiver of a contract case is not a skipped test: it is named, it has a reason, and it fails when it is not needed.
  */
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { report, root, run } from "./workspace.mjs";
@@ -46,7 +46,7 @@ const listed = await run("git", ["ls-files", "-z", "--cached", "--others", "--ex
 });
 const files = listed.output
   .split("\0")
-  .filter((file) => file !== "" && !/\.(?:png|ico|gz|sqlite)$/.test(file));
+  .filter((file) => file !== "" && existsSync(join(root, file)) && !/\.(?:png|ico|gz|sqlite)$/.test(file));
 
 const problems = [];
 for (const file of files) {

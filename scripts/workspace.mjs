@@ -19,6 +19,7 @@ export const cache = join(root, "node_modules/.cache");
  * @property {string} version
  * @property {Record<string, string>} dependencies
  * @property {Record<string, { types: string, default: string }>} exports
+ * @property {{ "*": Record<string, string[]> }} typesVersions
  *
  * @returns {LibraryManifest}
  */
