@@ -9,6 +9,8 @@ import { sha256 as digest } from "@noble/hashes/sha2.js";
 import { crc32Of } from "./crc32.js";
 import type { Context, Decompression, Platform } from "./platform.js";
 
+export type { ContentCoding, Context, Decompression } from "./platform.js";
+
 const encoder = new TextEncoder();
 
 export const sha256: Platform["sha256"] = (data) => {
