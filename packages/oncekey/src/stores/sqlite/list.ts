@@ -1,0 +1,139 @@
+/**
+ * @module
+ * Paging through records for operators.
+ *
+ * Pages go by the row's number, the order in which keys were first seen. A record that changes keeps its
+ * place, so the traffic beside it neither hides nor repeats one. Invariant: one read looks at a bounded number
+ * of rows and gives the event loop back, however few of them match; bodies are never read.
+ */
+import { configurationError } from "../../core/errors.js";
+import { MAX_PAGE } from "../../core/limits.js";
+import { describeRecord, type RecordInfo } from "../../core/record.js";
+import type { ListRequest, RecordPage } from "../../core/store.js";
+import { judged, type Moment } from "./clocks.js";
+import type { SqliteConnection, SqliteValue } from "./driver.js";
+import { nextTurn } from "./pace.js";
+import { decodeRow, encodeText } from "./rows.js";
+import type { Tables } from "./schema.js";
+import { bodyBytesOf, type Glance, WITHOUT_BODY } from "./statements.js";
+
+/** Rows looked at in one turn of the event loop; a few milliseconds. */
+const ROWS_PER_TURN = 1_000;
+
+export interface ListSource {
+  readonly connection: SqliteConnection;
+  readonly tables: Tables;
+  readonly moment: () => Moment;
+  /** Runs one read, again if the file was busy. */
+  readonly read: <T>(attempt: () => T) => Promise<T>;
+}
+
+interface Listed {
+  readonly id: number;
+  readonly info: RecordInfo;
+}
+
+interface Condition {
+  readonly sql: string;
+  readonly params: readonly SqliteValue[];
+}
+
+/** @throws OncekeyError `CONFIGURATION_INVALID` for a limit or a cursor that no page gave. */
+export async function listRecords(source: ListSource, request: ListRequest): Promise<RecordPage> {
+  const limit = checkedLimit(request.limit);
+  const found: Listed[] = [];
+  let afterId = idOfCursor(request.cursor);
+  // One more than asked shows whether there is another page.
+  while (found.length <= limit) {
+    const from = afterId;
+    const untilId = await source.read(() => endOfSlice(source, request, from));
+    if (untilId === undefined) break;
+    const missing = limit + 1 - found.length;
+    found.push(...(await source.read(() => matches(source, request, from, untilId, missing))));
+    afterId = untilId;
+    await nextTurn();
+  }
+  const page = found.slice(0, limit);
+  return {
+    records: page.map(({ info }) => info),
+    cursor: found.length > limit ? String(page.at(-1)?.id) : undefined,
+  };
+}
+
+/** A record without its body, as an operator sees it. */
+export function infoOf({ record, bodyBytes }: Glance, nowMs: number): RecordInfo {
+  const tombstone = record.state === "completed" && bodyBytes === undefined;
+  return { ...describeRecord(record, nowMs), tombstone, resultBytes: bodyBytes ?? 0 };
+}
+
+/** The number of the last row to look at now; `undefined` if there are no more. */
+function endOfSlice(source: ListSource, request: ListRequest, afterId: number): number | undefined {
+  const states = stateCondition(request);
+  const sql = `SELECT max(id) AS id FROM (
+    SELECT id FROM ${source.tables.records} WHERE id > ?${states.sql} ORDER BY id LIMIT ${ROWS_PER_TURN}
+  )`;
+  const id = source.connection.prepare(sql).get([afterId, ...states.params])?.id;
+  return id === null || id === undefined ? undefined : Number(id);
+}
+
+function matches(
+  source: ListSource,
+  request: ListRequest,
+  afterId: number,
+  untilId: number,
+  missing: number,
+): Listed[] {
+  const now = source.moment();
+  const states = stateCondition(request);
+  const others = otherConditions(request, now.nowMs);
+  const sql = `SELECT id, ${WITHOUT_BODY} FROM ${source.tables.records}
+    WHERE id > ? AND id <= ?${states.sql}${others.sql} ORDER BY id LIMIT ?`;
+  // Whether a lease has lapsed is judged below, so then the slice is the only bound.
+  const most = request.state === "lapsed" ? ROWS_PER_TURN : missing;
+  const params = [afterId, untilId, ...states.params, ...others.params, most];
+  const rows = source.connection.prepare(sql).all(params);
+  return rows
+    .map((row) => ({
+      id: Number(row.id),
+      record: judged(decodeRow(row), now),
+      bodyBytes: bodyBytesOf(row),
+    }))
+    .filter(({ record }) => request.state !== "lapsed" || now.nowMs >= record.leaseEndsAtMs)
+    .map(({ id, ...glance }) => ({ id, info: infoOf(glance, now.nowMs) }));
+}
+
+/** Spelled so that every state but `completed` is answered from the small index of unfinished records. */
+function stateCondition({ state }: ListRequest): Condition {
+  if (state === undefined) return { sql: "", params: [] };
+  if (state === "completed") return { sql: " AND state = 'completed'", params: [] };
+  return { sql: " AND state <> 'completed' AND state = ?", params: [state === "lapsed" ? "claimed" : state] };
+}
+
+function otherConditions({ scopeId, operation, olderThanMs }: ListRequest, nowMs: number): Condition {
+  let sql = " AND (expires_at IS NULL OR expires_at > ?)";
+  const params: SqliteValue[] = [nowMs];
+  if (scopeId !== undefined) {
+    sql += " AND scope_id = ?";
+    params.push(scopeId);
+  }
+  if (operation !== undefined) {
+    sql += " AND operation = ?";
+    params.push(encodeText(operation));
+  }
+  if (olderThanMs !== undefined) {
+    sql += " AND changed_at <= ?";
+    params.push(nowMs - olderThanMs);
+  }
+  return { sql, params };
+}
+
+function checkedLimit(limit: number): number {
+  if (Number.isInteger(limit) && limit >= 1 && limit <= MAX_PAGE) return limit;
+  throw configurationError("The list request", [`limit is a whole number from 1 to ${MAX_PAGE}`]);
+}
+
+function idOfCursor(cursor: string | undefined): number {
+  if (cursor === undefined) return 0;
+  if (/^\d{1,15}$/.test(cursor)) return Number(cursor);
+  throw configurationError("The list request", ["cursor is not one that a page of this store gave"]);
+}
