@@ -39,7 +39,7 @@ export const createContext: Platform["createContext"] = <T>(): Context<T> | unde
   };
 };
 
-/** A timer: it is there everywhere and, unlike a `MessageChannel`, does not keep a process alive. */
+/** A timer: it is there everywhere, and there is nothing to close afterwards as with a `MessageChannel`. */
 export const defer: Platform["defer"] = (task) => {
   setTimeout(task, 0);
 };
