@@ -12,6 +12,7 @@ import { unreachable } from "./errors.js";
 import { downstreamKeyOf } from "./key.js";
 import type { Reconcile, Reconciliation, ResolvedPolicy } from "./policy.js";
 import type { ClaimToken, RecordInfo, StoredOutcome } from "./record.js";
+import type { Alarm } from "./schedule.js";
 import type { ClaimRequest, ResolveOutcome, Verdict } from "./store.js";
 
 /** One reconciliation: `claim.token` is the reconciler's, and becomes the work's if it is started again. */
@@ -48,8 +49,8 @@ export async function reconcile(engine: Engine, inquiry: Inquiry): Promise<Findi
     heartbeat.cancel(),
   );
   const { operation, key } = claim;
-  engine.emit({ type: "reconciled", operation, key, verdict: said.verdict.kind, cause: said.cause });
-  const verdict = verdictOf(said.verdict, inquiry);
+  engine.emit({ type: "reconciled", operation, key, verdict: said.word, cause: said.cause });
+  const { verdict } = said;
   const resolved = await engine.calls.bounded("resolve", operation, policy.storeTimeoutMs, () =>
     engine.store.resolve({
       key,
@@ -68,7 +69,7 @@ function renew(engine: Engine, { claim, madeBy, policy }: Inquiry) {
   return engine.calls.bounded("reconcile", operation, policy.storeTimeoutMs, ask);
 }
 
-function keepRenewing(engine: Engine, inquiry: Inquiry): { cancel(): void } {
+function keepRenewing(engine: Engine, inquiry: Inquiry): Alarm {
   const everyMs = inquiry.claim.leaseMs / 3;
   let stopped = false;
   const beat = (): void => {
@@ -87,26 +88,33 @@ function keepRenewing(engine: Engine, inquiry: Inquiry): { cancel(): void } {
 }
 
 interface Said {
-  readonly verdict: Reconciliation;
+  readonly word: Reconciliation["kind"];
+  readonly verdict: Verdict;
   readonly cause: unknown;
+}
+
+function nobodyKnows(cause: unknown): Said {
+  return { word: "unknown", verdict: { kind: "unknown" }, cause };
 }
 
 async function askWithin(
   engine: Engine,
-  { policy }: Inquiry,
+  inquiry: Inquiry,
   ask: Reconcile,
   record: RecordInfo,
 ): Promise<Said> {
-  const { reconcileTimeoutMs } = policy;
+  const { reconcileTimeoutMs } = inquiry.policy;
   const shown = { ...record, downstreamKey: (name: string) => downstreamKeyOf(record.key, name) };
-  let alarm: { cancel(): void } | undefined;
+  let alarm: Alarm | undefined;
   const late = new Promise<Said>((resolve) => {
     const cause = new Error(`The reconciler did not answer within ${reconcileTimeoutMs} ms`);
-    alarm = engine.beats.after(reconcileTimeoutMs, () => resolve({ verdict: { kind: "unknown" }, cause }));
+    alarm = engine.beats.after(reconcileTimeoutMs, () => resolve(nobodyKnows(cause)));
   });
-  const asked = (async (): Promise<Said> => ({ verdict: checked(await ask(shown)), cause: undefined }))();
-  const failed = (cause: unknown): Said => ({ verdict: { kind: "unknown" }, cause });
-  return Promise.race([asked.catch(failed), late]).finally(() => alarm?.cancel());
+  const asked = async (): Promise<Said> => {
+    const said = checked(await ask(shown));
+    return { word: said.kind, verdict: verdictOf(said, inquiry), cause: undefined };
+  };
+  return Promise.race([asked().catch(nobodyKnows), late]).finally(() => alarm?.cancel());
 }
 
 /** Whatever is not one of the three words means that nobody can say. */

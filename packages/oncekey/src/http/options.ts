@@ -1,0 +1,237 @@
+/**
+ * @module
+ * What a route may choose beside the policy: where its keys come from, whose they are, what counts as the
+ * same request, how refusals read.
+ *
+ * Invariant: a route is checked whole when it is made, together with the policy it inherits; all mistakes at once.
+ */
+import { configurationError, isOncekeyError } from "../core/errors.js";
+import type { Idempotency } from "../core/idempotency.js";
+import type { KeyInput, Missing } from "../core/key.js";
+import { DEFAULT_LIMITS } from "../core/limits.js";
+import { countProblems, durationProblems, type Policy, type ResolvedPolicy } from "../core/policy.js";
+import { createFingerprinter, type Fingerprinter, type FingerprintSetting } from "./fingerprint.js";
+import { parsePointer } from "./json-pointer.js";
+import type { WholeAnswer } from "./node-headers.js";
+import { type Problem, type ProblemOptions, problemOptionProblems } from "./problem.js";
+import type { Snapshot } from "./snapshot.js";
+
+/** Whose key it is: a function of what was authenticated, or the word that opts out in plain sight. */
+export type Scope<C> = "global" | ((carrier: C) => KeyInput | Missing | Promise<KeyInput | Missing>);
+
+/** Where a key is looked for. A body member is named by a JSON Pointer. */
+export type KeySource<C> =
+  | { readonly header: string }
+  | { readonly query: string }
+  | { readonly body: string }
+  | ((carrier: C) => string | number | Missing);
+
+/** Every member may be left out or `undefined`: then the instance, and after it the built-in default decides. */
+export interface HttpOptions<C> extends Policy, ProblemOptions {
+  readonly scope?: Scope<C> | undefined;
+  /** When `scope` finds no caller. @defaultValue `"reject"`: 401 */
+  readonly onMissingScope?: "reject" | "run" | "global" | undefined;
+  /** Names the operation, so that a route can move and keep its records. @defaultValue method and route pattern */
+  readonly operation?: string | undefined;
+  /** Looked through in order; the first that has a key counts. @defaultValue the header `Idempotency-Key` */
+  readonly key?: KeySource<C> | readonly KeySource<C>[] | undefined;
+  /** @defaultValue `"reject"`: 400 */
+  readonly onMissingKey?: "reject" | "run" | undefined;
+  /** Other methods pass through untouched. @defaultValue POST, PUT, PATCH, DELETE */
+  readonly methods?: readonly string[] | undefined;
+  /** What makes two requests the same. @defaultValue `"request"` */
+  readonly fingerprint?: FingerprintSetting | undefined;
+  /** Characters. @defaultValue 255 */
+  readonly maxKeyLength?: number | undefined;
+  /** What is read into memory to be fingerprinted. @defaultValue 1 MiB */
+  readonly maxRequestBytes?: number | undefined;
+  /** A larger request is refused with 413, or compared without its body. @defaultValue `"refuse"` */
+  readonly onRequestTooLarge?: "refuse" | "skip-body" | undefined;
+  /** How long an answer may go on after its client has left. @defaultValue 30 000 */
+  readonly drainMs?: number | undefined;
+  /** The longest wait that a client gets with `Prefer: wait`. @defaultValue 30 000 */
+  readonly maxWaitMs?: number | undefined;
+  /** What a repeat gets when the body was not kept: the status alone, a refusal, or an answer made anew. @defaultValue `"status"` */
+  readonly onTombstone?:
+    | "status"
+    | "refuse"
+    | ((tombstone: Snapshot) => WholeAnswer | Promise<WholeAnswer>)
+    | undefined;
+  /** Under exactly-once: whether the rows of the work are committed with this answer. @defaultValue status < 400 */
+  readonly commitWhen?: ((answer: { readonly status: number }) => boolean) | undefined;
+  /** Makes the answer of a refusal in place of a problem document. */
+  readonly renderRefusal?: ((problem: Problem, carrier: C) => WholeAnswer) | undefined;
+}
+
+export interface ScopedHttpOptions<C> extends HttpOptions<C> {
+  readonly scope: Scope<C>;
+}
+
+/** Options may be left out only where the instance has a scope. */
+export type HttpArguments<I extends Idempotency, C> = I extends { readonly scoped: true }
+  ? [options?: HttpOptions<C>]
+  : [options: ScopedHttpOptions<C>];
+
+/** A route, checked and complete. */
+export interface Route<C> {
+  readonly policy: ResolvedPolicy;
+  readonly scope: Scope<C> | undefined;
+  readonly onMissingScope: "reject" | "run" | "global";
+  readonly operation: string | undefined;
+  readonly keys: readonly KeySource<C>[];
+  readonly keyInBody: boolean;
+  readonly onMissingKey: "reject" | "run";
+  readonly methods: ReadonlySet<string>;
+  readonly fingerprint: Fingerprinter;
+  readonly readsBody: boolean;
+  readonly maxKeyLength: number;
+  readonly maxRequestBytes: number;
+  readonly onRequestTooLarge: "refuse" | "skip-body";
+  readonly drainMs: number;
+  readonly maxWaitMs: number;
+  readonly onTombstone: NonNullable<HttpOptions<C>["onTombstone"]>;
+  readonly commitWhen: (answer: { readonly status: number }) => boolean;
+  readonly problems: ProblemOptions;
+  readonly renderRefusal: HttpOptions<C>["renderRefusal"];
+}
+
+const METHODS = ["POST", "PUT", "PATCH", "DELETE"];
+const DEFAULT_DRAIN_MS = 30_000;
+
+/** Every option that is not policy; what else is given is a misspelling. */
+const NAMES = [
+  "scope",
+  "onMissingScope",
+  "operation",
+  "key",
+  "onMissingKey",
+  "methods",
+  "fingerprint",
+  "maxKeyLength",
+  "maxRequestBytes",
+  "onRequestTooLarge",
+  "drainMs",
+  "maxWaitMs",
+  "onTombstone",
+  "commitWhen",
+  "messages",
+  "docs",
+  "challenge",
+  "renderRefusal",
+] as const satisfies readonly Exclude<keyof HttpOptions<unknown>, keyof Policy>[];
+
+/** @throws OncekeyError `CONFIGURATION_INVALID` with everything that is wrong with the route. */
+export function resolveRoute<C>(idempotency: Idempotency, options: HttpOptions<C>): Route<C> {
+  const problems: string[] = [];
+  const collect = <T>(make: () => T): T | undefined => {
+    try {
+      return make();
+    } catch (error) {
+      if (!isOncekeyError(error, "CONFIGURATION_INVALID")) throw error;
+      problems.push(...error.problems);
+      return undefined;
+    }
+  };
+  const { http, policy: given } = split(options);
+  const policy = collect(() => idempotency.internals.policyFor(given));
+  const fingerprint = collect(() => createFingerprinter(http.fingerprint));
+  problems.push(...routeProblems(idempotency, http, policy));
+  if (problems.length > 0 || policy === undefined || fingerprint === undefined) {
+    throw configurationError("Route", problems);
+  }
+  return complete(idempotency, http, policy, fingerprint);
+}
+
+function split<C>(options: HttpOptions<C>): { readonly http: HttpOptions<C>; readonly policy: Policy } {
+  const policy: Record<string, unknown> = { ...options };
+  for (const name of NAMES) delete policy[name];
+  return { http: options, policy };
+}
+
+function complete<C>(
+  idempotency: Idempotency,
+  options: HttpOptions<C>,
+  policy: ResolvedPolicy,
+  fingerprint: Fingerprinter,
+): Route<C> {
+  const keys = sourcesOf(options.key);
+  return {
+    policy,
+    fingerprint,
+    keys,
+    scope: options.scope,
+    onMissingScope: options.onMissingScope ?? "reject",
+    operation: options.operation,
+    keyInBody: keys.some((source) => typeof source === "object" && "body" in source),
+    onMissingKey: options.onMissingKey ?? "reject",
+    methods: new Set((options.methods ?? METHODS).map((method) => method.toUpperCase())),
+    readsBody: options.fingerprint !== "off",
+    maxKeyLength: options.maxKeyLength ?? DEFAULT_LIMITS.maxKeyLength,
+    maxRequestBytes: options.maxRequestBytes ?? DEFAULT_LIMITS.maxRequestBytes,
+    onRequestTooLarge: options.onRequestTooLarge ?? "refuse",
+    drainMs: options.drainMs ?? DEFAULT_DRAIN_MS,
+    maxWaitMs: options.maxWaitMs ?? idempotency.internals.limits.maxWaitMs,
+    onTombstone: options.onTombstone ?? "status",
+    commitWhen: options.commitWhen ?? (({ status }) => status < 400),
+    problems: { messages: options.messages, docs: options.docs, challenge: options.challenge },
+    renderRefusal: options.renderRefusal,
+  };
+}
+
+function sourcesOf<C>(key: HttpOptions<C>["key"]): readonly KeySource<C>[] {
+  if (key === undefined) return [{ header: "Idempotency-Key" }];
+  return Array.isArray(key) ? (key as readonly KeySource<C>[]) : [key as KeySource<C>];
+}
+
+function routeProblems<C>(
+  idempotency: Idempotency,
+  options: HttpOptions<C>,
+  policy: ResolvedPolicy | undefined,
+): string[] {
+  const problems = [
+    ...scopeProblems(idempotency, options.scope),
+    ...keyProblems(options),
+    ...oneOf("onMissingScope", options.onMissingScope, ["reject", "run", "global"]),
+    ...oneOf("onMissingKey", options.onMissingKey, ["reject", "run"]),
+    ...oneOf("onRequestTooLarge", options.onRequestTooLarge, ["refuse", "skip-body"]),
+    ...problemOptionProblems(options),
+    ...countProblems("maxKeyLength", options.maxKeyLength, 1),
+    ...countProblems("maxRequestBytes", options.maxRequestBytes, 0),
+    ...(options.drainMs === undefined ? [] : durationProblems("drainMs", options.drainMs, 0)),
+    ...(options.maxWaitMs === undefined ? [] : durationProblems("maxWaitMs", options.maxWaitMs, 0)),
+  ];
+  if (options.operation === "") problems.push("operation must not be empty");
+  if (policy?.guarantee !== "at-most-once") return problems;
+  for (const name of ["onMissingKey", "onMissingScope"] as const) {
+    if (options[name] === "run") {
+      problems.push(`${name} "run" contradicts guarantee "at-most-once": unprotected work may start twice`);
+    }
+  }
+  return problems;
+}
+
+function scopeProblems(idempotency: Idempotency, scope: unknown): string[] {
+  if (scope === undefined && idempotency.internals.defaultScope === undefined) {
+    return ['scope is missing: a function of the request that says whose key it is, or "global"'];
+  }
+  const fits = scope === undefined || scope === "global" || typeof scope === "function";
+  return fits ? [] : ['scope must be a function or "global"'];
+}
+
+function keyProblems<C>({ key }: HttpOptions<C>): string[] {
+  const sources = sourcesOf(key);
+  if (sources.length === 0) return ["key must name at least one source"];
+  return sources.flatMap((source) => {
+    if (typeof source === "function") return [];
+    const [kind, name] = Object.entries(source)[0] ?? [];
+    if (kind === "body")
+      return parsePointer(String(name)) === undefined ? [`key: ${String(name)} is not a JSON Pointer`] : [];
+    const named = (kind === "header" || kind === "query") && typeof name === "string" && name !== "";
+    return named ? [] : ["key: a source is { header }, { query }, { body } or a function"];
+  });
+}
+
+function oneOf(name: string, value: unknown, allowed: readonly string[]): string[] {
+  if (value === undefined || (allowed as readonly unknown[]).includes(value)) return [];
+  return [`${name} must be one of ${allowed.map((one) => `"${one}"`).join(", ")}`];
+}

@@ -1,0 +1,66 @@
+/**
+ * @module
+ * Turns a stored outcome into the answer that a repeat gets.
+ *
+ * Invariant: status, kept headers and bytes are those of the first answer, marked as a replay; a body that was
+ * not retained is never made up.
+ */
+import { OncekeyError } from "../core/errors.js";
+import type { StoredOutcome } from "../core/record.js";
+import { forClient, needsDecoding } from "./content-coding.js";
+import type { HttpRequest } from "./exchange.js";
+import type { HeaderLine, WholeAnswer } from "./node-headers.js";
+import type { Route } from "./options.js";
+import { decodeSnapshot, type Snapshot } from "./snapshot.js";
+
+const REPLAYED: HeaderLine = ["Idempotency-Replayed", "true"];
+const NOT_RETAINED: HeaderLine = ["Idempotency-Body", "not-retained"];
+/** Scripts of other origins may read only what is named (Fetch §3.3.4). */
+const EXPOSED: HeaderLine = [
+  "Access-Control-Expose-Headers",
+  "Idempotency-Replayed, Idempotency-Body, Idempotency-Degraded, Retry-After",
+];
+const NOTHING = new Uint8Array(0);
+
+/** @throws OncekeyError `RESULT_NOT_RETAINED` where the route refuses tombstones; `RECORD_UNREADABLE`. */
+export async function replayOf<C>(
+  route: Route<C>,
+  request: HttpRequest<C>,
+  outcome: StoredOutcome,
+): Promise<WholeAnswer> {
+  const snapshot = decodeSnapshot(outcome);
+  if (snapshot.body === undefined) return tombstoneAnswer(route, request, snapshot);
+  const acceptEncoding = request.lines("accept-encoding").join(", ") || undefined;
+  const readable = needsDecoding(snapshot, acceptEncoding)
+    ? await forClient(snapshot, acceptEncoding, route.policy.maxResultBytes)
+    : snapshot;
+  return { ...marked(request, readable.status, readable.headers), body: readable.body ?? NOTHING };
+}
+
+async function tombstoneAnswer<C>(
+  { onTombstone }: Route<C>,
+  request: HttpRequest<C>,
+  snapshot: Snapshot,
+): Promise<WholeAnswer> {
+  if (onTombstone === "refuse") {
+    throw new OncekeyError(
+      "RESULT_NOT_RETAINED",
+      "The operation is completed, but its answer was not retained.",
+      { completed: true },
+    );
+  }
+  if (onTombstone !== "status") {
+    const { status, headers, body } = await onTombstone(snapshot);
+    return { ...marked(request, status, headers), body };
+  }
+  return { ...marked(request, snapshot.status, [...snapshot.headers, NOT_RETAINED]), body: NOTHING };
+}
+
+function marked<C>(request: HttpRequest<C>, status: number, headers: readonly HeaderLine[]) {
+  return { status, headers: [...headers, REPLAYED, ...exposed(request)] };
+}
+
+/** Names our headers to scripts of another origin, if that is who asks. */
+export function exposed<C>(request: HttpRequest<C>): readonly HeaderLine[] {
+  return request.lines("origin").length > 0 ? [EXPOSED] : [];
+}
