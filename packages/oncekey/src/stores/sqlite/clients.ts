@@ -122,6 +122,7 @@ function ofBetterSqlite3(
   database: BetterSqlite3Database,
   toRow: (row: Record<string, unknown>) => SqliteRow,
 ): SqliteConnection {
+  let isOpen = true;
   return {
     client: database,
     prepare(sql) {
@@ -134,8 +135,12 @@ function ofBetterSqlite3(
       };
     },
     exec: (sql) => void database.exec(sql),
-    inTransaction: () => database.inTransaction,
-    close: () => void database.close(),
+    // Asked this after it was closed, libsql ends the process.
+    inTransaction: () => isOpen && database.inTransaction,
+    close() {
+      isOpen = false;
+      database.close();
+    },
   };
 }
 
@@ -143,18 +148,22 @@ function asRow(row: unknown, toRow: (row: Record<string, unknown>) => SqliteRow)
   return typeof row === "object" && row !== null ? toRow(row as Record<string, unknown>) : undefined;
 }
 
+/** Bytes as a plain `Uint8Array`: some clients give a `Buffer` or an `ArrayBuffer`. */
 function plainRow(row: Record<string, unknown>): SqliteRow {
-  return row;
-}
-
-/** libsql adds its measurements to a single row, and gives bytes as an `ArrayBuffer`. */
-function libsqlRow(row: Record<string, unknown>): SqliteRow {
-  delete row._metadata;
   for (const name in row) {
     const value = row[name];
     if (value instanceof ArrayBuffer) row[name] = new Uint8Array(value);
+    else if (value instanceof Uint8Array) {
+      row[name] = new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
+    }
   }
   return row;
+}
+
+/** libsql adds its measurements to a single row. */
+function libsqlRow(row: Record<string, unknown>): SqliteRow {
+  delete row._metadata;
+  return plainRow(row);
 }
 
 function ofNodeSqlite(database: NodeSqliteDatabase): SqliteConnection {
@@ -169,7 +178,7 @@ function ofNodeSqlite(database: NodeSqliteDatabase): SqliteConnection {
           return { changes: Number(changes), lastInsertRowid };
         },
         get: (params) => asRow(statement.get(...params), plainRow),
-        all: (params) => statement.all(...params) as SqliteRow[],
+        all: (params) => statement.all(...params).map((row) => plainRow(row as Record<string, unknown>)),
       };
     },
     exec: (sql) => database.exec(sql),
