@@ -5,7 +5,7 @@
  * Invariant: a call is over when it returns, so nothing comes between its reading and its writing.
  */
 import { OncekeyError } from "../../core/errors.js";
-import type { RecordKey, StoredOutcome, StoredRecord } from "../../core/record.js";
+import type { RecordKey, StoredRecord } from "../../core/record.js";
 import type {
   ClaimOutcome,
   ClaimRequest,
@@ -32,6 +32,7 @@ import {
   releaseRecord,
   resolveRecord,
 } from "../../core/transitions.js";
+import { type Bodies, handedOut } from "./bodies.js";
 import type { Settings } from "./options.js";
 import { purgeExpired, type Records, recordOf, setRecord } from "./records.js";
 import { fullFor, letBodiesGo } from "./room.js";
@@ -52,6 +53,7 @@ export interface RecordCalls {
 export interface CallPlace {
   readonly records: Records;
   readonly settings: Settings;
+  readonly bodies: Bodies;
   readonly nowMs: () => number;
   /** A record now expires at this time. */
   readonly planned: (expiresAtMs: number) => void;
@@ -66,19 +68,18 @@ export function createCalls(place: CallPlace): RecordCalls {
       const now = nowMs();
       purgeExpired(records, now, PURGE_PER_CLAIM);
       const outcome = apply(place, claimRecord, request, now, refused);
-      return outcome.kind === "completed" ? { ...outcome, outcome: copied(outcome.outcome) } : outcome;
+      return outcome.kind === "completed" ? { ...outcome, outcome: handedOut(outcome.outcome) } : outcome;
     },
     extend: (request) => apply(place, extendRecord, request, nowMs()),
     complete(request) {
-      const own = { ...request, outcome: copied(request.outcome) };
-      const outcome = apply(place, completeRecord, own, nowMs(), (): CompleteOutcome => ({ kind: "full" }));
+      const outcome = apply(place, completeRecord, request, nowMs(), noRoom);
       if (outcome.kind !== "replaced" || outcome.by === undefined) return outcome;
-      return { ...outcome, by: { ...outcome.by, outcome: copied(outcome.by.outcome) } };
+      return { ...outcome, by: { ...outcome.by, outcome: handedOut(outcome.by.outcome) } };
     },
     release: (request) => apply(place, releaseRecord, request, nowMs()),
     markUnknown: (request) => apply(place, markUnknownRecord, request, nowMs(), noRoomForUnknown),
     reconcile: (request) => apply(place, reconcileRecord, request, nowMs()),
-    resolve: (request) => apply(place, resolveRecord, withOwnBytes(request), nowMs()),
+    resolve: (request) => apply(place, resolveRecord, request, nowMs()),
   };
 }
 
@@ -87,7 +88,7 @@ type Full = "records" | "scope";
 
 /** Applies a transition. If it would make a record for which there is no room, `whenFull` answers instead. */
 function apply<R extends { readonly key: RecordKey }, O>(
-  { records, settings, planned, changed }: CallPlace,
+  { records, settings, bodies, planned, changed }: CallPlace,
   transition: Transition<R, O>,
   request: R,
   nowMs: number,
@@ -100,7 +101,10 @@ function apply<R extends { readonly key: RecordKey }, O>(
     const limit = fullFor(records, settings, record.scopeId, nowMs);
     if (limit !== undefined) return whenFull(limit);
   }
-  setRecord(records, request.key, record, nowMs);
+  // Only `complete` and a verdict bring an outcome; every other transition passes on the one that is kept.
+  const brought = record?.outcome !== undefined && record.outcome !== before?.outcome;
+  const kept = brought ? { ...record, outcome: bodies.keep(record.outcome, record.retentionMs) } : record;
+  setRecord(records, request.key, kept, nowMs);
   if (records.bytes > settings.maxBytes) letBodiesGo(records, settings.maxBytes, nowMs);
   if (record !== undefined) planned(record.expiresAtMs);
   if (record?.state !== before?.state || record?.token !== before?.token) changed(request.key);
@@ -111,20 +115,13 @@ function refused(limit: Full): ClaimOutcome {
   return { kind: "full", limit };
 }
 
+function noRoom(): CompleteOutcome {
+  return { kind: "full" };
+}
+
 function noRoomForUnknown(): never {
   throw new OncekeyError(
     "CAPACITY_EXCEEDED",
     "The memory store is full and the record of this claim is gone, so that its unknown outcome could not be kept. Raise maxRecords",
   );
-}
-
-function withOwnBytes(request: ResolveRequest): ResolveRequest {
-  const { verdict } = request;
-  if (verdict.kind !== "completed") return request;
-  return { ...request, verdict: { ...verdict, outcome: copied(verdict.outcome) } };
-}
-
-/** Bytes that nobody else holds. */
-function copied({ head, body }: StoredOutcome): StoredOutcome {
-  return { head, body: body === undefined ? undefined : new Uint8Array(body) };
 }

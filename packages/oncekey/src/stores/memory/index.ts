@@ -10,6 +10,7 @@ import { OncekeyError } from "../../core/errors.js";
 import { describeRecord, type RecordKey } from "../../core/record.js";
 import type { Store } from "../../core/store.js";
 import { currentRecord, statusOf } from "../../core/transitions.js";
+import { createBodies } from "./bodies.js";
 import { createCalls } from "./calls.js";
 import { signsOfSeveralInstances } from "./instances.js";
 import { type MemoryStoreOptions, settingsOf } from "./options.js";
@@ -37,7 +38,9 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store<never> {
   const nowMs = (): number => Math.floor(clock.monotonicMs());
   const sweep = createSweep(records, settings, nowMs);
   const watchers = createWatchers();
-  const calls = createCalls({ records, settings, nowMs, planned: sweep.plan, changed: watchers.changed });
+  const bodies = createBodies();
+  const { plan: planned } = sweep;
+  const calls = createCalls({ records, settings, bodies, nowMs, planned, changed: watchers.changed });
   let closed = false;
 
   /** Answers with a promise, which is rejected with what `call` throws. */
