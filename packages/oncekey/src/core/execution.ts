@@ -16,7 +16,7 @@ import type { ClaimToken, StoredOutcome } from "./record.js";
 import { inside } from "./reentry.js";
 import type { Completion, Held } from "./settlement.js";
 import type { ClaimRequest, CommitOutcome, TransactionSession } from "./store.js";
-import { type Answer, NOBODY } from "./waiting.js";
+import { type Answer, NOBODY } from "./waiting-room.js";
 import { createWork } from "./work.js";
 
 export interface Execution<E> {

@@ -4,13 +4,11 @@
  *
  * Invariants: configuration mistakes are all found here, when it is made; it starts no work after `close`.
  */
-import { createBackground } from "./background.js";
+
+import { type CloseReport, closeEngine, createEngine } from "./assembly.js";
 import type { Call, Performed } from "./call.js";
-import { createCalls } from "./calls.js";
-import { createClaiming } from "./claiming.js";
 import { type Clock, systemClock } from "./clock.js";
 import { encodeResult, RESULT_TOMBSTONE } from "./codec.js";
-import type { Engine } from "./engine.js";
 import { configurationError } from "./errors.js";
 import { type EventListener, emitterOf } from "./events.js";
 import { GLOBAL_SCOPE, type KeyInput, MISSING_SCOPE, type Missing, type ScopeValue, scopeOf } from "./key.js";
@@ -32,21 +30,12 @@ import {
   resolve,
 } from "./operators.js";
 import { perform } from "./perform.js";
-import {
-  layerPolicies,
-  type Policy,
-  policyProblems,
-  type ResolvedPolicy,
-  resolveLimits,
-  resolvePolicy,
-  type StoreFacts,
-} from "./policy.js";
-import type { ClaimToken, Guarantee, RecordInfo } from "./record.js";
+import { layerPolicies, type Policy, type ResolvedPolicy, type StoreFacts } from "./policy.js";
+import { policyProblems, resolveLimits } from "./policy-checks.js";
+import { resolvePolicy } from "./policy-resolution.js";
+import type { Guarantee, RecordInfo } from "./record.js";
 import { type RunOptions, type RunOutcome, runWithOutcome } from "./run.js";
-import { createSchedule } from "./schedule.js";
-import { createSettlement } from "./settlement.js";
 import type { RecordPage, Store } from "./store.js";
-import { createWaiting } from "./waiting.js";
 import { attachedWork, type GuaranteeOf, type Work } from "./work.js";
 
 /** A scope that needs no carrier: the word, or a function that finds the caller by itself (`AsyncLocalStorage`). */
@@ -68,12 +57,6 @@ export interface IdempotencyOptions<
   /** @defaultValue the platform's clock */
   readonly clock?: Clock | undefined;
   readonly limits?: Partial<Limits> | undefined;
-}
-
-/** What `close` could not finish: claims left to lapse, completions that did not reach the store. */
-export interface CloseReport {
-  readonly unfinishedWork: number;
-  readonly unlandedCompletions: number;
 }
 
 /** `input` says what repeats are compared by; leaving it out has to be said. */
@@ -215,63 +198,11 @@ export function createIdempotency<
     forget: (target, note) => forget(desk, target, note),
     resolve: (target, verdict, note) => resolve(desk, target, verdict, note),
     reconcileUnknown: () => reconcileUnknown(desk),
-    close: ({ graceMs = DEFAULT_GRACE_MS } = {}) => close(engine, graceMs),
+    close: ({ graceMs = DEFAULT_GRACE_MS } = {}) => closeEngine(engine, graceMs),
     scoped: scope !== undefined,
     internals,
   };
   return instance as Idempotency<Tx, G, S extends undefined ? false : true>;
-}
-
-function createEngine(store: Store, clock: Clock, limits: Limits, emit: EventListener): Engine {
-  const beats = createSchedule(clock, false);
-  const waits = createSchedule(clock, true);
-  const calls = createCalls(beats, emit);
-  const { maxPendingCompletions, maxAbandonedClaims, maxPendingBytes: maxBytes } = limits;
-  const background = createBackground(clock, { maxTasks: maxPendingCompletions, maxBytes });
-  const letGo = createBackground(clock, { maxTasks: maxAbandonedClaims, maxBytes });
-  return {
-    store,
-    clock,
-    calls,
-    beats,
-    emit,
-    background,
-    claiming: createClaiming({ store, calls, background: letGo, emit }),
-    settlement: createSettlement({ store, calls, background, emit }),
-    waiting: createWaiting({ store, calls, waits, limits, nowMs: () => clock.monotonicMs() }),
-    here: new Map(),
-    mint: createMint(),
-    closing: false,
-    whenIdle: undefined,
-  };
-}
-
-/** Unique for ever: a random name of this process's life, and a count. */
-function createMint(): () => ClaimToken {
-  const life = crypto.randomUUID().replaceAll("-", "");
-  let count = 0;
-  return () => {
-    count += 1;
-    return `${life}-${count.toString(36)}` as ClaimToken;
-  };
-}
-
-/** Running work first, then what is still being settled; both within the one grace period. */
-async function close(engine: Engine, graceMs: number): Promise<CloseReport> {
-  const endsMs = engine.clock.monotonicMs() + graceMs;
-  engine.closing = true;
-  engine.waiting.close();
-  if (engine.here.size > 0) {
-    await new Promise<void>((done) => {
-      const timer = engine.clock.setTimer(done, graceMs);
-      engine.whenIdle = () => {
-        timer.cancel();
-        done();
-      };
-    });
-  }
-  const unlandedCompletions = await engine.background.close(Math.max(0, endsMs - engine.clock.monotonicMs()));
-  return { unfinishedWork: engine.here.size, unlandedCompletions };
 }
 
 function hasPolicy(layer: Policy | undefined): boolean {

@@ -49,123 +49,151 @@ export interface LeaseOptions {
   readonly onReplaced: () => void;
 }
 
+interface State extends LeaseOptions, LeaseDependencies {
+  readonly startedMs: number;
+  deadlineMs: number;
+  reason: LostReason | undefined;
+  aborter: AbortController | undefined;
+  ended: boolean;
+  alarm: Alarm | undefined;
+}
+
 const BEATS_PER_LEASE = 3;
+/** After a renewal that failed the next comes sooner: two more fit before the deadline. */
 const RETRIES_PER_LEASE = 6;
+/** The part of a lease that is not believed in, for the time an answer takes and clocks that run unevenly. */
 const MARGIN = 0.1;
 
-export function holdLease(
-  { store, calls, clock, beats, emit }: LeaseDependencies,
-  { claim, storeTimeoutMs, maxRunMs, protected: isProtected, onReplaced }: LeaseOptions,
-): Lease {
-  const { key, token, leaseMs, operation } = claim;
-  const startedMs = clock.monotonicMs();
-  let deadlineMs = startedMs + leaseMs * (1 - MARGIN);
-  let reason: LostReason | undefined;
-  let aborter: AbortController | undefined;
-  let ended = false;
-  let alarm: Alarm | undefined;
-
-  function lose(why: LostReason): void {
-    if (ended || reason !== undefined) return;
-    reason = why;
-    emit({ type: "lease-lost", operation, key, token, reason: why });
-    aborter?.abort(lostError(why));
-    if (why === "replaced") onReplaced();
-  }
-
-  function renewedAt(sentMs: number): void {
-    deadlineMs = Math.max(deadlineMs, sentMs + leaseMs * (1 - MARGIN));
-  }
-
-  /** One renewal; whether it is worth another. */
-  async function extend(timeoutMs: number): Promise<boolean> {
-    const sentMs = clock.monotonicMs();
-    const outcome = await calls.bounded("extend", operation, timeoutMs, () =>
-      store.extend({ key, token, leaseMs }),
-    );
-    switch (outcome.kind) {
-      case "extended":
-        renewedAt(sentMs);
-        return true;
-      case "gone":
-        return claimAgain(sentMs, timeoutMs);
-      case "replaced":
-        lose("replaced");
-        return false;
-      case "unknown":
-        // Somebody found it lapsed. Nobody runs it yet, and a completion is still taken, but it is not held.
-        return true;
-      case "completed":
-        return false;
-      default:
-        return unreachable(outcome);
-    }
-  }
-
-  /** The record was lost, not replaced: the same token may make it again. */
-  async function claimAgain(sentMs: number, timeoutMs: number): Promise<boolean> {
-    const outcome = await calls.bounded("claim", operation, timeoutMs, () => store.claim(claim));
-    if (outcome.kind === "claimed") renewedAt(sentMs);
-    else if (outcome.kind !== "full") lose("replaced");
-    return outcome.kind === "claimed" || outcome.kind === "full";
-  }
-
-  function untilNextMs(renewed: boolean, nowMs: number): number {
-    const restMs = Math.max(0, startedMs + maxRunMs - nowMs);
-    const beatMs = leaseMs / (renewed ? BEATS_PER_LEASE : RETRIES_PER_LEASE);
-    if (renewed || reason !== undefined) return Math.min(beatMs, restMs);
-    return Math.min(beatMs, restMs, Math.max(1, deadlineMs - nowMs));
-  }
-
-  async function beat(): Promise<void> {
-    const nowMs = clock.monotonicMs();
-    if (nowMs - startedMs >= maxRunMs) return lose("ran-too-long");
-    if (nowMs >= deadlineMs && isProtected) lose("not-renewed");
-    const timeoutMs = nowMs < deadlineMs ? Math.min(storeTimeoutMs, deadlineMs - nowMs) : storeTimeoutMs;
-    let renewed = false;
-    try {
-      if (!(await extend(timeoutMs))) return;
-      renewed = true;
-    } catch {
-      // `calls` has reported it; until the deadline the claim is still believed in.
-    }
-    if (!ended) next(untilNextMs(renewed, clock.monotonicMs()));
-  }
-
-  function next(delayMs: number): void {
-    alarm = beats.after(delayMs, () => {
-      void beat();
-    });
-  }
-
-  function assertHeld(): void {
-    if (reason !== undefined) throw lostError(reason);
-    const nowMs = clock.monotonicMs();
-    if (nowMs - startedMs >= maxRunMs) throw lostError("ran-too-long");
-    if (nowMs >= deadlineMs && isProtected) throw lostError("not-renewed");
-  }
-
-  next(Math.min(leaseMs / BEATS_PER_LEASE, maxRunMs));
+/** Begins to renew a claim that was just won. */
+export function holdLease(dependencies: LeaseDependencies, options: LeaseOptions): Lease {
+  const { leaseMs } = options.claim;
+  const startedMs = dependencies.clock.monotonicMs();
+  const state: State = {
+    ...dependencies,
+    ...options,
+    startedMs,
+    deadlineMs: startedMs + leaseMs * (1 - MARGIN),
+    reason: undefined,
+    aborter: undefined,
+    ended: false,
+    alarm: undefined,
+  };
+  beatAfter(state, Math.min(leaseMs / BEATS_PER_LEASE, options.maxRunMs));
   return {
-    signal() {
-      if (aborter === undefined) {
-        aborter = new AbortController();
-        if (reason !== undefined) aborter.abort(lostError(reason));
-      }
-      return aborter.signal;
-    },
-    lost: () => reason,
-    assertHeld,
+    signal: () => signalOf(state),
+    lost: () => state.reason,
+    assertHeld: () => assertHeld(state),
     async confirm() {
-      if (reason !== undefined) throw lostError(reason);
-      await extend(storeTimeoutMs);
-      assertHeld();
+      if (state.reason !== undefined) throw lostError(state.reason);
+      await extend(state, state.storeTimeoutMs);
+      assertHeld(state);
     },
     end() {
-      ended = true;
-      alarm?.cancel();
+      state.ended = true;
+      state.alarm?.cancel();
     },
   };
+}
+
+/** Made when first asked for: most work never looks, and a controller costs more than a claim. */
+function signalOf(state: State): AbortSignal {
+  if (state.aborter === undefined) {
+    state.aborter = new AbortController();
+    if (state.reason !== undefined) state.aborter.abort(lostError(state.reason));
+  }
+  return state.aborter.signal;
+}
+
+function assertHeld({ reason, clock, startedMs, maxRunMs, deadlineMs, protected: isProtected }: State): void {
+  if (reason !== undefined) throw lostError(reason);
+  const nowMs = clock.monotonicMs();
+  if (nowMs - startedMs >= maxRunMs) throw lostError("ran-too-long");
+  if (nowMs >= deadlineMs && isProtected) throw lostError("not-renewed");
+}
+
+function beatAfter(state: State, delayMs: number): void {
+  state.alarm = state.beats.after(delayMs, () => {
+    void beat(state);
+  });
+}
+
+async function beat(state: State): Promise<void> {
+  const { clock, startedMs, maxRunMs, storeTimeoutMs } = state;
+  const nowMs = clock.monotonicMs();
+  if (nowMs - startedMs >= maxRunMs) return lose(state, "ran-too-long");
+  if (nowMs >= state.deadlineMs && state.protected) lose(state, "not-renewed");
+  const timeoutMs =
+    nowMs < state.deadlineMs ? Math.min(storeTimeoutMs, state.deadlineMs - nowMs) : storeTimeoutMs;
+  let renewed = false;
+  try {
+    if (!(await extend(state, timeoutMs))) return;
+    renewed = true;
+  } catch {
+    // `calls` has reported it; until the deadline the claim is still believed in.
+  }
+  if (!state.ended) beatAfter(state, untilNextMs(state, renewed));
+}
+
+function untilNextMs(
+  { claim, clock, startedMs, maxRunMs, deadlineMs, reason }: State,
+  renewed: boolean,
+): number {
+  const nowMs = clock.monotonicMs();
+  const restMs = Math.max(0, startedMs + maxRunMs - nowMs);
+  const beatMs = claim.leaseMs / (renewed ? BEATS_PER_LEASE : RETRIES_PER_LEASE);
+  if (renewed || reason !== undefined) return Math.min(beatMs, restMs);
+  return Math.min(beatMs, restMs, Math.max(1, deadlineMs - nowMs));
+}
+
+/** One renewal; whether it is worth another. */
+async function extend(state: State, timeoutMs: number): Promise<boolean> {
+  const { store, calls, clock, claim } = state;
+  const { key, token, leaseMs, operation } = claim;
+  const sentMs = clock.monotonicMs();
+  const outcome = await calls.bounded("extend", operation, timeoutMs, () =>
+    store.extend({ key, token, leaseMs }),
+  );
+  switch (outcome.kind) {
+    case "extended":
+      renewedAt(state, sentMs);
+      return true;
+    case "gone":
+      return state.ended ? false : claimAgain(state, sentMs, timeoutMs);
+    case "replaced":
+      lose(state, "replaced");
+      return false;
+    case "unknown":
+      // Somebody found it lapsed. Nobody runs it yet, and a completion is still taken, but it is not held.
+      return true;
+    case "completed":
+      return false;
+    default:
+      return unreachable(outcome);
+  }
+}
+
+/** The record was lost, not replaced: the same token may make it again. */
+async function claimAgain(state: State, sentMs: number, timeoutMs: number): Promise<boolean> {
+  const { store, calls, claim } = state;
+  const outcome = await calls.bounded("claim", claim.operation, timeoutMs, () => store.claim(claim));
+  if (outcome.kind === "claimed") renewedAt(state, sentMs);
+  else if (outcome.kind !== "full") lose(state, "replaced");
+  return outcome.kind === "claimed" || outcome.kind === "full";
+}
+
+function renewedAt(state: State, sentMs: number): void {
+  state.deadlineMs = Math.max(state.deadlineMs, sentMs + state.claim.leaseMs * (1 - MARGIN));
+}
+
+function lose(state: State, reason: LostReason): void {
+  if (state.ended || state.reason === reason) return;
+  // A claim that was not renewed in time can turn out to be replaced; whoever waits has to hear of that too.
+  if (reason === "replaced") state.onReplaced();
+  if (state.reason !== undefined) return;
+  state.reason = reason;
+  const { operation, key, token } = state.claim;
+  state.emit({ type: "lease-lost", operation, key, token, reason });
+  state.aborter?.abort(lostError(reason));
 }
 
 function lostError(reason: LostReason): OncekeyError<"LEASE_LOST" | "RUN_TOO_LONG"> {
@@ -173,7 +201,7 @@ function lostError(reason: LostReason): OncekeyError<"LEASE_LOST" | "RUN_TOO_LON
     case "replaced":
       return new OncekeyError(
         "LEASE_LOST",
-        "Another attempt has taken this claim over. Stop before the next effect.",
+        "Another attempt has this claim now. Stop before the next effect.",
       );
     case "not-renewed":
       return new OncekeyError(
@@ -183,7 +211,7 @@ function lostError(reason: LostReason): OncekeyError<"LEASE_LOST" | "RUN_TOO_LON
     case "ran-too-long":
       return new OncekeyError(
         "RUN_TOO_LONG",
-        "The work ran longer than maxRunMs, so its claim is renewed no more.",
+        "The work ran longer than maxRunMs; its claim is renewed no more.",
       );
     default:
       return unreachable(reason);

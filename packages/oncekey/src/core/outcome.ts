@@ -6,7 +6,7 @@
  */
 
 import type { Performed } from "./call.js";
-import { type ErrorCode, isOncekeyError } from "./errors.js";
+import { type ErrorCode, isOncekeyError, unreachable } from "./errors.js";
 import type { CallOutcome } from "./events.js";
 
 const OUTCOME_OF_CODE: Partial<Record<ErrorCode, CallOutcome>> = {
@@ -21,23 +21,43 @@ const OUTCOME_OF_CODE: Partial<Record<ErrorCode, CallOutcome>> = {
   SCOPE_MISSING: "missing_scope",
 };
 
+/** A call that was refused, and how long it had waited by then. */
+interface Refused {
+  readonly kind: "refused";
+  readonly error: unknown;
+  readonly waitedMs: number;
+}
+
+const OUTCOME_OF_ENDING = {
+  kept: "executed",
+  pending: "executed",
+  released: "released",
+  unknown: "outcome_unknown",
+} as const satisfies Record<
+  Extract<Performed<unknown>, { readonly kind: "executed" }>["ending"],
+  CallOutcome
+>;
+
 /** The counter's label for a call. */
-export function finishedAs(
-  end: Performed<unknown> | { readonly kind: "refused"; readonly error: unknown; readonly waitedMs: number },
-): CallOutcome {
+export function finishedAs(end: Performed<unknown> | Refused): CallOutcome {
   switch (end.kind) {
     case "executed":
-      return end.ending === "kept" ? "executed" : end.ending === "unknown" ? "outcome_unknown" : "released";
+      return OUTCOME_OF_ENDING[end.ending];
     case "unprotected":
       return "store_failure";
     case "superseded":
       return "lease_lost";
     case "replayed":
       return end.waitedMs > 0 ? "replayed_after_wait" : "replayed";
-    case "refused": {
-      if (!isOncekeyError(end.error)) return "rejected";
-      if (end.error.code === "IN_FLIGHT") return end.waitedMs > 0 ? "wait_timeout" : "conflict";
-      return OUTCOME_OF_CODE[end.error.code] ?? "rejected";
-    }
+    case "refused":
+      return refusedAs(end);
+    default:
+      return unreachable(end);
   }
+}
+
+function refusedAs({ error, waitedMs }: Refused): CallOutcome {
+  if (!isOncekeyError(error)) return "rejected";
+  if (error.code === "IN_FLIGHT") return waitedMs > 0 ? "wait_timeout" : "conflict";
+  return OUTCOME_OF_CODE[error.code] ?? "rejected";
 }

@@ -4,11 +4,9 @@
  * then built-in.
  *
  * Invariants: a property that is `undefined` is not set; an explicit value equal to a default still wins;
- * every mistake is found when the policy is resolved, all of them at once. Choices that only HTTP has
+ * a resolved policy is complete and without contradictions, which `policy-resolution.ts` sees to. Choices that only HTTP has
  * (keys, scopes, fingerprints of requests) are left to `http/options.ts`.
  */
-import { configurationError } from "./errors.js";
-import { DEFAULT_LIMITS, type Limits, MAX_DURATION_MS } from "./limits.js";
 import type { Guarantee, OnLapse, RecordInfo } from "./record.js";
 import type { StoreTraits } from "./store.js";
 
@@ -137,13 +135,8 @@ export function refusedBeforeWork(status: number): boolean {
   return REFUSED_BEFORE_WORK.has(status);
 }
 
-function keepByDefault(ending: Ending): boolean {
-  return ending.kind === "answered" ? keepsStatus(ending.status) : ending.kind === "returned";
-}
-
-const DEFAULT_WAIT_MS = 5_000;
-
-const DURATIONS = {
+/** What each duration is where nobody says otherwise, in milliseconds. */
+export const DURATIONS = {
   leaseMs: 30_000,
   retentionMs: 86_400_000,
   reconcileTimeoutMs: 10_000,
@@ -152,19 +145,6 @@ const DURATIONS = {
   completionRetryMs: 3_600_000,
   maxTransactionMs: 1_000,
 } as const;
-
-const CHOICES = {
-  guarantee: ["at-least-once", "at-most-once", "exactly-once"],
-  onCompleted: ["replay", "reject"],
-  onStoreDown: ["reject", "run"],
-} as const;
-
-/** Legal pairs: a guarantee, and what a lapse may mean under it. */
-const LAPSES: Readonly<Record<Guarantee, readonly ("rerun" | "hold" | "reconcile")[]>> = {
-  "at-least-once": ["rerun", "reconcile", "hold"],
-  "at-most-once": ["hold", "reconcile"],
-  "exactly-once": ["rerun"],
-};
 
 /** Puts the layers over each other, most specific first. A member that is `undefined` is not set. */
 export function layerPolicies(...layers: readonly (Policy | undefined)[]): Policy {
@@ -178,159 +158,9 @@ export function layerPolicies(...layers: readonly (Policy | undefined)[]): Polic
   return merged;
 }
 
-/** Everything that is wrong with a policy, each with its name. */
-export function policyProblems(policy: Policy, store: StoreFacts): string[] {
-  return [...valueProblems(policy), ...pairProblems(policy), ...storeProblems(policy, store)];
-}
-
-/**
- * Resolves layers to one complete policy.
- *
- * @throws OncekeyError `CONFIGURATION_INVALID` with every problem, or `GUARANTEE_UNSUPPORTED` never: what the
- * store cannot give is one of the problems.
- */
-export function resolvePolicy(store: StoreFacts, ...layers: readonly (Policy | undefined)[]): ResolvedPolicy {
-  const policy = layerPolicies(...layers);
-  const problems = policyProblems(policy, store);
-  if (problems.length > 0) throw configurationError("Policy", problems);
-  return complete(policy);
-}
-
-function complete(policy: Policy): ResolvedPolicy {
-  const guarantee = policy.guarantee ?? "at-least-once";
-  const onCompleted = policy.onCompleted ?? "replay";
-  const onInFlight = policy.onInFlight ?? (onCompleted === "reject" ? "reject" : {});
-  const onLapsed = policy.onLapsed ?? (guarantee === "at-most-once" ? "hold" : "rerun");
-  return {
-    guarantee,
-    onCompleted,
-    waitMs: onInFlight === "reject" ? 0 : (onInFlight.waitMs ?? DEFAULT_WAIT_MS),
-    onReleased: onInFlight === "reject" ? "refuse" : (onInFlight.onReleased ?? "takeover"),
-    onLapse: onLapsed === "rerun" ? "takeover" : "hold",
-    reconcile: typeof onLapsed === "function" ? onLapsed : undefined,
-    onStoreDown: policy.onStoreDown ?? "reject",
-    keep: policy.keep ?? keepByDefault,
-    maxAttempts: policy.maxAttempts,
-    maxResultBytes: policy.maxResultBytes ?? DEFAULT_LIMITS.maxResultBytes,
-    keyLabels: policy.keyLabels ?? false,
-    leaseMs: policy.leaseMs ?? DURATIONS.leaseMs,
-    retentionMs: policy.retentionMs ?? DURATIONS.retentionMs,
-    reconcileTimeoutMs: policy.reconcileTimeoutMs ?? DURATIONS.reconcileTimeoutMs,
-    storeTimeoutMs: storeTimeout(policy),
-    maxRunMs: policy.maxRunMs ?? DURATIONS.maxRunMs,
-    completionRetryMs: policy.completionRetryMs ?? DURATIONS.completionRetryMs,
-    maxTransactionMs: policy.maxTransactionMs ?? DURATIONS.maxTransactionMs,
-  };
-}
-
 /** Unset, it shrinks with a short lease instead of making that lease illegal. */
-function storeTimeout(policy: Policy): number {
+export function storeTimeout(policy: Policy): number {
   return (
     policy.storeTimeoutMs ?? Math.min(DURATIONS.storeTimeoutMs, (policy.leaseMs ?? DURATIONS.leaseMs) / 4)
   );
-}
-
-function valueProblems(policy: Policy): string[] {
-  const problems: string[] = [];
-  for (const name of Object.keys(DURATIONS) as (keyof typeof DURATIONS)[]) {
-    const value: unknown = policy[name];
-    if (value !== undefined) problems.push(...durationProblems(name, value));
-  }
-  for (const [name, allowed] of Object.entries(CHOICES)) {
-    const value: unknown = policy[name as keyof typeof CHOICES];
-    if (value !== undefined && !(allowed as readonly unknown[]).includes(value)) {
-      problems.push(`${name} must be one of ${allowed.map((one) => `"${one}"`).join(", ")}`);
-    }
-  }
-  problems.push(...countProblems("maxAttempts", policy.maxAttempts, 1));
-  problems.push(...countProblems("maxResultBytes", policy.maxResultBytes, 0));
-  if (policy.keep !== undefined && typeof policy.keep !== "function")
-    problems.push("keep must be a function");
-  return [...problems, ...inFlightProblems(policy.onInFlight), ...lapsedProblems(policy.onLapsed)];
-}
-
-/** One wording for every duration, whoever takes it. */
-export function durationProblems(name: string, value: unknown, least = 1): string[] {
-  const fits =
-    typeof value === "number" && Number.isFinite(value) && value >= least && value <= MAX_DURATION_MS;
-  return fits
-    ? []
-    : [`${name} must be a number of milliseconds from ${least} to ${MAX_DURATION_MS}, not ${shown(value)}`];
-}
-
-export function countProblems(name: string, value: unknown, least: number): string[] {
-  if (value === undefined || (Number.isSafeInteger(value) && (value as number) >= least)) return [];
-  return [`${name} must be a whole number of at least ${least}, not ${shown(value)}`];
-}
-
-function shown(value: unknown): string {
-  return typeof value === "string" ? JSON.stringify(value.slice(0, 40)) : String(value);
-}
-
-function inFlightProblems(onInFlight: unknown): string[] {
-  if (onInFlight === undefined || onInFlight === "reject") return [];
-  if (typeof onInFlight !== "object" || onInFlight === null) {
-    return ['onInFlight must be "reject" or { waitMs, onReleased }'];
-  }
-  const { waitMs, onReleased } = onInFlight as { readonly waitMs?: unknown; readonly onReleased?: unknown };
-  const problems = waitMs === undefined ? [] : durationProblems("onInFlight.waitMs", waitMs, 0);
-  if (onReleased !== undefined && onReleased !== "takeover" && onReleased !== "refuse") {
-    problems.push('onInFlight.onReleased must be "takeover" or "refuse"');
-  }
-  return problems;
-}
-
-function lapsedProblems(onLapsed: unknown): string[] {
-  const fits =
-    onLapsed === undefined || onLapsed === "rerun" || onLapsed === "hold" || typeof onLapsed === "function";
-  return fits ? [] : ['onLapsed must be "rerun", "hold" or a function'];
-}
-
-function pairProblems(policy: Policy): string[] {
-  const problems: string[] = [];
-  const { guarantee = "at-least-once", onLapsed } = policy;
-  const lapse = typeof onLapsed === "function" ? "reconcile" : onLapsed;
-  const legal = LAPSES[guarantee] as readonly string[] | undefined;
-  if (lapse !== undefined && legal !== undefined && !legal.includes(lapse)) {
-    problems.push(
-      `onLapsed "${lapse}" contradicts guarantee "${guarantee}", which allows ${legal.join(", ")}`,
-    );
-  }
-  if (guarantee === "at-most-once" && policy.onStoreDown === "run") {
-    problems.push('onStoreDown "run" contradicts guarantee "at-most-once": unprotected work may start twice');
-  }
-  const leaseMs = policy.leaseMs ?? DURATIONS.leaseMs;
-  if (storeTimeout(policy) > leaseMs / 4) {
-    problems.push(
-      `storeTimeoutMs must be at most a quarter of leaseMs (${leaseMs / 4}), so that a renewal can be repeated`,
-    );
-  }
-  return problems;
-}
-
-function storeProblems(policy: Policy, store: StoreFacts): string[] {
-  if (policy.guarantee === "exactly-once" && !store.transactions) {
-    return [`guarantee "exactly-once" needs a store with transactions; ${store.name} has none`];
-  }
-  if (policy.guarantee !== "at-most-once" || policy.acceptsLostWrites === true) return [];
-  const loses = Object.entries(store.traits.forgetsOn).filter(([, forgets]) => forgets);
-  if (loses.length === 0) return [];
-  const causes = loses.map(([cause]) => cause).join(", ");
-  return [
-    `guarantee "at-most-once" needs a store that keeps what it acknowledged; ${store.name} can lose it on ${causes} (acceptsLostWrites: true takes the risk)`,
-  ];
-}
-
-/** Limits with their defaults, checked like a policy. */
-export function resolveLimits(limits: Partial<Limits> | undefined): {
-  readonly limits: Limits;
-  readonly problems: string[];
-} {
-  const problems: string[] = [];
-  for (const [name, value] of Object.entries(limits ?? {})) {
-    if (!(name in DEFAULT_LIMITS)) problems.push(`limits.${name} does not exist`);
-    else problems.push(...countProblems(`limits.${name}`, value, 1));
-  }
-  const set = Object.fromEntries(Object.entries(limits ?? {}).filter(([, value]) => value !== undefined));
-  return { limits: { ...DEFAULT_LIMITS, ...set }, problems };
 }

@@ -81,9 +81,9 @@ export async function runWithOutcome<R>(
   });
   switch (performed.kind) {
     case "executed":
-      return { kind: "executed", result: valueOf(performed.value), attempt: performed.attempt };
+      return { kind: "executed", result: resultOf(performed.value), attempt: performed.attempt };
     case "unprotected":
-      return { kind: "unprotected", result: valueOf(performed.value) };
+      return { kind: "unprotected", result: resultOf(performed.value) };
     case "superseded":
       return { kind: "replayed", result: await replayed(options, performed.outcome), waitedMs: 0 };
     case "replayed":
@@ -205,7 +205,7 @@ function codeOf(settled: Settled<unknown>): string | undefined {
   return typeof code === "string" ? code.slice(0, 64) : undefined;
 }
 
-function valueOf<R>(settled: Settled<R>): R {
+function resultOf<R>(settled: Settled<R>): R {
   if (settled.kind === "threw") throw settled.error;
   return settled.value;
 }

@@ -15,7 +15,7 @@ import type { EventListener } from "./events.js";
 import { compareFingerprints, type Fingerprint } from "./fingerprint.js";
 import type { ResolvedPolicy } from "./policy.js";
 import type { ClaimToken, RecordKey, StoredOutcome } from "./record.js";
-import type { ClaimRequest, CompleteOutcome, Store } from "./store.js";
+import type { ClaimRequest, Store } from "./store.js";
 
 /** One attempt that holds, or held, a claim. */
 export interface Held {
@@ -60,127 +60,128 @@ interface PendingCompletion {
   readonly outcome: StoredOutcome;
 }
 
-export function createSettlement({ store, calls, background, emit }: SettlementDependencies): Settlement {
-  const pendings = new Map<RecordKey, PendingCompletion>();
+interface State extends SettlementDependencies {
+  readonly pendings: Map<RecordKey, PendingCompletion>;
+}
 
-  async function askToComplete(
-    { claim, attempt, policy }: Held,
-    outcome: StoredOutcome,
-  ): Promise<Completion> {
-    const request = { ...claim, attempt, outcome };
-    const answer = await calls.bounded("complete", claim.operation, policy.storeTimeoutMs, () =>
-      store.complete(request),
-    );
-    return completionOf(answer, claim, outcome);
-  }
-
-  function completionOf(answer: CompleteOutcome, claim: ClaimRequest, outcome: StoredOutcome): Completion {
-    switch (answer.kind) {
-      case "completed":
-        return { kind: "stored" };
-      case "replaced":
-        if (answer.by === undefined) return { kind: "running-elsewhere" };
-        reportSuperseded(claim, answer.by, outcome);
-        return { kind: "superseded", by: answer.by.token, outcome: answer.by.outcome };
-      case "full":
-        throw new OncekeyError("CAPACITY_EXCEEDED", "The store has no room to make a lost record again.");
-      default:
-        return unreachable(answer);
-    }
-  }
-
-  function reportSuperseded(
-    { operation, key, token }: ClaimRequest,
-    by: { readonly token: ClaimToken; readonly outcome: StoredOutcome },
-    outcome: StoredOutcome,
-  ): void {
-    const [digest, byDigest] = [digestOf(outcome), digestOf(by.outcome)];
-    emit({ type: "superseded", operation, key, token, by: by.token, digest, byDigest });
-  }
-
-  /** Keeps trying after the caller has its answer. */
-  function completeLater(held: Held, outcome: StoredOutcome, cause: unknown): Completion {
-    const { claim, policy } = held;
-    const { key, token, operation, fingerprint, leaseMs } = claim;
-    const entry: PendingCompletion = { fingerprint, outcome };
-    const attempt = async (): Promise<boolean> => {
-      try {
-        await askToComplete(held, outcome);
-        return true;
-      } catch (error) {
-        if (isFinal(error)) return true;
-        // The store may answer renewals though it refuses the completion: then nobody else starts meanwhile.
-        const renew = () => store.extend({ key, token, leaseMs });
-        await calls.bounded("extend", operation, policy.storeTimeoutMs, renew).catch(() => undefined);
-        return false;
-      }
-    };
-    const ended = (end: TaskEnd): void => {
-      if (pendings.get(key) === entry) pendings.delete(key);
-      if (end === "landed")
-        emit({
-          type: "completed",
-          operation,
-          key,
-          token,
-          attempt: held.attempt,
-          how: "late",
-          tombstone: outcome.body === undefined,
-        });
-      else emit({ type: "completion-lost", operation, key, token, reason: end });
-    };
-    pendings.set(key, entry);
-    const bytes = outcome.body?.byteLength ?? 0;
-    const willRetry = background.add({ attempt, forMs: policy.completionRetryMs, bytes, ended });
-    emit({ type: "completion-failed", operation, key, token, willRetry, cause });
-    return { kind: "pending" };
-  }
-
+export function createSettlement(dependencies: SettlementDependencies): Settlement {
+  const state: State = { ...dependencies, pendings: new Map() };
   return {
-    async complete(held, outcome) {
-      const { operation, key, token } = held.claim;
-      try {
-        const completion = await askToComplete(held, outcome);
-        if (completion.kind === "stored") {
-          emit({
-            type: "completed",
-            operation,
-            key,
-            token,
-            attempt: held.attempt,
-            how: "stored",
-            tombstone: outcome.body === undefined,
-          });
-        }
-        return completion;
-      } catch (error) {
-        return completeLater(held, outcome, error);
-      }
-    },
-    async release(held, started, code) {
-      const { claim, attempt, policy } = held;
-      const { key, token, operation } = claim;
-      const request = { key, token, started, code, keepAttempts: policy.maxAttempts !== undefined };
-      const ask = () =>
-        calls.bounded("release", operation, policy.storeTimeoutMs, () => store.release(request));
-      if (started) emit({ type: "released", operation, key, token, attempt, code });
-      await persist(background, ask, policy.leaseMs);
-    },
-    async markUnknown(held, code) {
-      const { claim, attempt, policy } = held;
-      const request = { ...claim, attempt, code };
-      const { operation, key, token } = claim;
-      const ask = () =>
-        calls.bounded("markUnknown", operation, policy.storeTimeoutMs, () => store.markUnknown(request));
-      emit({ type: "outcome-unknown", operation, key, token, attempt, code });
-      await persist(background, ask, policy.leaseMs);
-    },
+    complete: (held, outcome) => complete(state, held, outcome),
+    release: (held, started, code) => release(state, held, started, code),
+    markUnknown: (held, code) => markUnknown(state, held, code),
     pending(key, fingerprint) {
-      const found = pendings.get(key);
+      const found = state.pendings.get(key);
       if (found === undefined) return undefined;
       return compareFingerprints(found.fingerprint, fingerprint) === "different" ? "mismatch" : found;
     },
   };
+}
+
+async function complete(state: State, held: Held, outcome: StoredOutcome): Promise<Completion> {
+  try {
+    const completion = await askToComplete(state, held, outcome);
+    if (completion.kind === "stored") reportCompleted(state, held, outcome, "stored");
+    return completion;
+  } catch (error) {
+    return completeLater(state, held, outcome, error);
+  }
+}
+
+function reportCompleted(
+  { emit }: State,
+  { claim, attempt }: Held,
+  { body }: StoredOutcome,
+  how: "stored" | "late",
+): void {
+  const { operation, key, token } = claim;
+  emit({ type: "completed", operation, key, token, attempt, how, tombstone: body === undefined });
+}
+
+async function askToComplete(state: State, held: Held, outcome: StoredOutcome): Promise<Completion> {
+  const { store, calls } = state;
+  const { claim, attempt, policy } = held;
+  const request = { ...claim, attempt, outcome };
+  const ask = () => store.complete(request);
+  const answer = await calls.bounded("complete", claim.operation, policy.storeTimeoutMs, ask);
+  switch (answer.kind) {
+    case "completed":
+      return { kind: "stored" };
+    case "replaced":
+      if (answer.by === undefined) return { kind: "running-elsewhere" };
+      reportSuperseded(state, claim, answer.by, outcome);
+      return { kind: "superseded", by: answer.by.token, outcome: answer.by.outcome };
+    case "full":
+      throw new OncekeyError("CAPACITY_EXCEEDED", "The store has no room to make a lost record again.");
+    default:
+      return unreachable(answer);
+  }
+}
+
+function reportSuperseded(
+  { emit }: State,
+  { operation, key, token }: ClaimRequest,
+  by: { readonly token: ClaimToken; readonly outcome: StoredOutcome },
+  outcome: StoredOutcome,
+): void {
+  const digests = { digest: digestOf(outcome), byDigest: digestOf(by.outcome) };
+  emit({ type: "superseded", operation, key, token, by: by.token, ...digests });
+}
+
+/** Keeps trying after the caller has its answer; repeats in this process are answered from here meanwhile. */
+function completeLater(state: State, held: Held, outcome: StoredOutcome, cause: unknown): Completion {
+  const { pendings, background, emit } = state;
+  const { claim, policy } = held;
+  const { key, token, operation, fingerprint } = claim;
+  const entry: PendingCompletion = { fingerprint, outcome };
+  const ended = (end: TaskEnd): void => {
+    if (pendings.get(key) === entry) pendings.delete(key);
+    if (end !== "landed") emit({ type: "completion-lost", operation, key, token, reason: end });
+  };
+  pendings.set(key, entry);
+  const attempt = () => tryAgain(state, held, outcome);
+  const bytes = outcome.body?.byteLength ?? 0;
+  const willRetry = background.add({ attempt, forMs: policy.completionRetryMs, bytes, ended });
+  emit({ type: "completion-failed", operation, key, token, willRetry, cause });
+  return { kind: "pending" };
+}
+
+async function tryAgain(state: State, held: Held, outcome: StoredOutcome): Promise<boolean> {
+  const { store, calls } = state;
+  const { key, token, operation, leaseMs } = held.claim;
+  try {
+    const completion = await askToComplete(state, held, outcome);
+    if (completion.kind === "stored") reportCompleted(state, held, outcome, "late");
+    // While another token runs, its result is not known yet; when it has completed, that one counts.
+    return true;
+  } catch (error) {
+    if (isFinal(error)) return true;
+    // The store may answer renewals though it refuses the completion: then nobody else starts meanwhile.
+    const renew = () => store.extend({ key, token, leaseMs });
+    await calls.bounded("extend", operation, held.policy.storeTimeoutMs, renew).catch(() => undefined);
+    return false;
+  }
+}
+
+async function release(state: State, held: Held, started: boolean, code: string | undefined): Promise<void> {
+  const { store, calls, background, emit } = state;
+  const { claim, attempt, policy } = held;
+  const { key, token, operation } = claim;
+  const request = { key, token, started, code, keepAttempts: policy.maxAttempts !== undefined };
+  const ask = () => calls.bounded("release", operation, policy.storeTimeoutMs, () => store.release(request));
+  if (started) emit({ type: "released", operation, key, token, attempt, code });
+  await persist(background, ask, policy.leaseMs);
+}
+
+async function markUnknown(state: State, held: Held, code: string | undefined): Promise<void> {
+  const { store, calls, background, emit } = state;
+  const { claim, attempt, policy } = held;
+  const request = { ...claim, attempt, code };
+  const { operation, key, token } = claim;
+  const ask = () =>
+    calls.bounded("markUnknown", operation, policy.storeTimeoutMs, () => store.markUnknown(request));
+  emit({ type: "outcome-unknown", operation, key, token, attempt, code });
+  await persist(background, ask, policy.leaseMs);
 }
 
 /** Asks now and, if that fails, in the background for as long as it can matter. */

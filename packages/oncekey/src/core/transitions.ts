@@ -9,16 +9,20 @@
  * the same object if nothing changed, `undefined` if there is none. Storing it is left to the store.
  */
 import { unreachable } from "./errors.js";
-import { compareFingerprints, type Fingerprint } from "./fingerprint.js";
+import { compareFingerprints } from "./fingerprint.js";
+import { type ClaimToken, type StoredRecord, versionOf } from "./record.js";
 import {
-  type ClaimToken,
-  describeRecord,
-  type StoredOutcome,
-  type StoredRecord,
-  versionOf,
-} from "./record.js";
+  type Change,
+  type Current,
+  completed,
+  currentRecord,
+  made,
+  outcomeOf,
+  released,
+  renewed,
+  unknownSince,
+} from "./record-changes.js";
 import type {
-  ClaimIdentity,
   ClaimOutcome,
   ClaimRequest,
   CompleteOutcome,
@@ -26,30 +30,12 @@ import type {
   ExtendOutcome,
   ExtendRequest,
   KeyStatus,
-  MarkUnknownOutcome,
-  MarkUnknownRequest,
-  ReconcileOutcome,
-  ReconcileRequest,
   ReleaseOutcome,
   ReleaseRequest,
-  ResolveOutcome,
-  ResolveRequest,
 } from "./store.js";
 
-/** What a call answers, and the record after it. */
-export interface Change<Outcome> {
-  readonly outcome: Outcome;
-  readonly record: StoredRecord | undefined;
-}
-
-type Current = StoredRecord | undefined;
-
-const NEVER = Number.POSITIVE_INFINITY;
-
-/** The record as of now: one that has expired is none, whether or not it has been purged. */
-export function currentRecord(record: Current, nowMs: number): Current {
-  return record !== undefined && nowMs < record.expiresAtMs ? record : undefined;
-}
+export { type Change, currentRecord } from "./record-changes.js";
+export { markUnknownRecord, reconcileRecord, resolveRecord } from "./verdicts.js";
 
 /** `claim` of the port. */
 export function claimRecord(stored: Current, request: ClaimRequest, nowMs: number): Change<ClaimOutcome> {
@@ -205,120 +191,11 @@ function afterRelease(
   const attempt = record.attempt - 1;
   if (attempt === 0) return undefined;
   if (keepAttempts) return released(record, attempt, record.lastCode, nowMs);
-  // It had taken over a lapsed claim and never started: the earlier start, whose end is unknown, stays on record.
-  return {
-    ...record,
-    attempt,
-    changedAtMs: nowMs,
-    leaseEndsAtMs: nowMs,
-    expiresAtMs: nowMs + record.retentionMs,
-  };
-}
-
-/** `markUnknown` of the port. */
-export function markUnknownRecord(
-  stored: Current,
-  request: MarkUnknownRequest,
-  nowMs: number,
-): Change<MarkUnknownOutcome> {
-  const record = currentRecord(stored, nowMs);
-  if (record === undefined) {
-    const again = made(request, request.attempt, nowMs, undefined);
-    return { outcome: { kind: "unknown" }, record: declaredUnknown(again, request.code, nowMs) };
-  }
-  if (record.token !== request.token || record.state === "released")
-    return { outcome: { kind: "replaced" }, record };
-  if (record.state === "completed") return { outcome: { kind: "completed" }, record };
-  if (record.state === "unknown") return { outcome: { kind: "unknown" }, record };
-  return { outcome: { kind: "unknown" }, record: declaredUnknown(record, request.code, nowMs) };
-}
-
-/** `reconcile` of the port. */
-export function reconcileRecord(
-  stored: Current,
-  request: ReconcileRequest,
-  nowMs: number,
-): Change<ReconcileOutcome> {
-  const record = currentRecord(stored, nowMs);
-  if (record?.state !== "unknown" || record.token !== request.madeBy)
-    return { outcome: { kind: "changed" }, record };
-  const { reconciler } = record;
-  if (reconciler !== undefined && reconciler.token !== request.token && nowMs < reconciler.leaseEndsAtMs) {
-    const remainingMs = reconciler.leaseEndsAtMs - nowMs;
-    return { outcome: { kind: "in-flight", holder: reconciler.token, remainingMs }, record };
-  }
-  const next = { ...record, reconciler: { token: request.token, leaseEndsAtMs: nowMs + request.leaseMs } };
-  return { outcome: { kind: "reconciling", record: describeRecord(next, nowMs) }, record: next };
-}
-
-/** `resolve` of the port. */
-export function resolveRecord(
-  stored: Current,
-  request: ResolveRequest,
-  nowMs: number,
-): Change<ResolveOutcome> {
-  const record = currentRecord(stored, nowMs);
-  if (record === undefined) return { outcome: { kind: "absent" }, record: stored };
-  if (alreadyApplied(record, request))
-    return { outcome: { kind: "resolved", attempt: record.attempt }, record };
-  if (versionOf(record) !== request.version) {
-    return { outcome: { kind: "changed", record: describeRecord(record, nowMs) }, record };
-  }
-  const remainingMs = liveFor(record, request.token, nowMs);
-  if (remainingMs > 0 && !request.evenIfLive) return { outcome: { kind: "live", remainingMs }, record };
-  return applyVerdict(record, request, nowMs);
-}
-
-function applyVerdict(record: StoredRecord, request: ResolveRequest, nowMs: number): Change<ResolveOutcome> {
-  const { verdict, token } = request;
-  const done = (next: StoredRecord | undefined, attempt = record.attempt): Change<ResolveOutcome> => ({
-    outcome: { kind: "resolved", attempt },
-    record: next,
-  });
-  switch (verdict.kind) {
-    case "completed": {
-      const retentionMs = verdict.retentionMs ?? record.retentionMs;
-      return done(
-        completed({ ...record, token, retentionMs }, { outcome: verdict.outcome, retentionMs }, nowMs),
-      );
-    }
-    case "restart": {
-      const { leaseMs, maxAttempts } = verdict;
-      if (maxAttempts !== undefined && record.attempt >= maxAttempts) {
-        return { outcome: { kind: "exhausted", attempts: record.attempt }, record };
-      }
-      const attempt = record.attempt + 1;
-      return done(made({ ...record, token, leaseMs }, attempt, nowMs, record.lastCode), attempt);
-    }
-    case "unknown":
-      return done(
-        record.state === "claimed"
-          ? unknownSince(record, undefined, nowMs)
-          : { ...record, reconciler: undefined },
-      );
-    case "not-performed":
-    case "forgotten":
-      // Work that may still be running could make the record again, so its token stays behind as a bar. Its
-      // count is cleared: whoever says that nothing happened gives the key all its attempts back.
-      return done(record.state === "completed" ? undefined : released(record, 0, undefined, nowMs));
-    default:
-      return unreachable(verdict);
-  }
-}
-
-/** A resolve whose answer was lost finds its own token there. */
-function alreadyApplied(record: StoredRecord, { token, verdict }: ResolveRequest): boolean {
-  if (record.token !== token) return false;
-  return verdict.kind === "completed"
-    ? record.state === "completed"
-    : verdict.kind === "restart" && record.state === "claimed";
-}
-
-/** How long a claim of the work, or of a reconciler other than `token`, still holds. */
-function liveFor(record: StoredRecord, token: ClaimToken, nowMs: number): number {
-  if (record.state === "claimed") return record.leaseEndsAtMs - nowMs;
-  const { reconciler } = record;
-  return reconciler === undefined || reconciler.token === token ? 0 : reconciler.leaseEndsAtMs - nowMs;
+  // It had taken over a lapsed claim and never started: the earlier start, whose end is unknown, stays on
+  // record. Under nobody's token, or the same release asked again would take that start back as well.
+  const givenBack = { ...record, token: `${record.token}~` as ClaimToken, attempt, changedAtMs: nowMs };
+  if (record.state === "unknown") return { ...givenBack, reconciler: undefined };
+  return { ...givenBack, leaseEndsAtMs: nowMs, expiresAtMs: nowMs + record.retentionMs };
 }
 
 /** `status` of the port, for one key. */
@@ -332,96 +209,4 @@ export function statusOf(stored: Current, nowMs: number): KeyStatus {
     return { state: "claimed", holder: reconciler.token };
   }
   return { state, holder: token };
-}
-
-function made(
-  identity: Omit<ClaimIdentity, "token"> & { readonly token: ClaimToken; readonly fingerprint: Fingerprint },
-  attempt: number,
-  nowMs: number,
-  lastCode: string | undefined,
-): StoredRecord {
-  const { leaseMs, retentionMs } = identity;
-  return {
-    key: identity.key,
-    scopeId: identity.scopeId,
-    operation: identity.operation,
-    label: identity.label,
-    state: "claimed",
-    token: identity.token,
-    attempt,
-    fingerprint: identity.fingerprint,
-    guarantee: identity.guarantee,
-    onLapse: identity.onLapse,
-    leaseMs,
-    retentionMs,
-    claimedAtMs: nowMs,
-    changedAtMs: nowMs,
-    leaseEndsAtMs: nowMs + leaseMs,
-    expiresAtMs: nowMs + leaseMs + retentionMs,
-    outcome: undefined,
-    lastCode,
-    reconciler: undefined,
-  };
-}
-
-function renewed(record: StoredRecord, leaseMs: number, nowMs: number): StoredRecord {
-  return {
-    ...record,
-    leaseMs,
-    leaseEndsAtMs: nowMs + leaseMs,
-    expiresAtMs: nowMs + leaseMs + record.retentionMs,
-  };
-}
-
-function completed(
-  record: StoredRecord,
-  { outcome, retentionMs }: { readonly outcome: StoredOutcome; readonly retentionMs: number },
-  nowMs: number,
-): StoredRecord {
-  const expiresAtMs = nowMs + retentionMs;
-  return {
-    ...record,
-    state: "completed",
-    outcome,
-    retentionMs,
-    changedAtMs: nowMs,
-    expiresAtMs,
-    reconciler: undefined,
-  };
-}
-
-function unknownSince(record: StoredRecord, code: string | undefined, nowMs: number): StoredRecord {
-  const lastCode = code ?? record.lastCode;
-  return { ...record, state: "unknown", changedAtMs: nowMs, expiresAtMs: NEVER, lastCode };
-}
-
-/**
- * The work has ended and says so, so nobody has to wait for a holder that may only be slow: it counts as
- * lapsed for one lease already.
- */
-function declaredUnknown(record: StoredRecord, code: string | undefined, nowMs: number): StoredRecord {
-  return { ...unknownSince(record, code, nowMs), leaseEndsAtMs: nowMs - record.leaseMs };
-}
-
-function released(
-  record: StoredRecord,
-  attempt: number,
-  code: string | undefined,
-  nowMs: number,
-): StoredRecord {
-  const expiresAtMs = nowMs + record.retentionMs;
-  return {
-    ...record,
-    state: "released",
-    attempt,
-    lastCode: code,
-    changedAtMs: nowMs,
-    expiresAtMs,
-    reconciler: undefined,
-  };
-}
-
-function outcomeOf(record: StoredRecord): StoredOutcome {
-  // Written by `completed` alone; a completed record without one was damaged, and reading it says so earlier.
-  return record.outcome ?? { head: "", body: undefined };
 }

@@ -1,0 +1,161 @@
+/**
+ * @module
+ * How a caller gets the record's answer: from the store, or through whoever asks or runs in this process already.
+ *
+ * Invariants: of many callers with the same request one asks the store and the rest wait for what it hears; a
+ * caller whose request differs asks for itself, so only the store judges a mismatch. What the answer means is left to `perform.ts`.
+ */
+import type { Call } from "./call.js";
+import { type Engine, type Here, leaveHere } from "./engine.js";
+import { isOncekeyError, OncekeyError, unreachable } from "./errors.js";
+import type { ClaimOutcome, ClaimRequest } from "./store.js";
+import type { Answer, Holder, WaitResult } from "./waiting-room.js";
+
+export const RETRY_AFTER_MS = { least: 1_000, most: 5_000 } as const;
+
+/** One caller on its way to an answer. */
+export interface Attempt<E> {
+  readonly call: Call<E>;
+  readonly claim: ClaimRequest;
+  readonly here: Here;
+  /** A claim was sent: it may have landed, whatever was answered. */
+  asked: boolean;
+  waitedMs: number;
+}
+
+/** Gets the record's answer, through whoever runs it here if somebody does. */
+export async function approach<E>(engine: Engine, attempt: Attempt<E>): Promise<Answer> {
+  const { call, claim } = attempt;
+  const { key, fingerprint } = claim;
+  const pending = engine.settlement.pending(key, fingerprint);
+  if (pending === "mismatch") return { kind: "mismatch", state: "completed" };
+  if (pending !== undefined) {
+    return { kind: "completed", outcome: pending.outcome, completedBy: claim.token, compared: true };
+  }
+  const here = engine.here.get(key);
+  if (here === undefined) return askAsFirst(engine, attempt);
+  const mayWait = here.running || waitMsOf(call) > 0;
+  if (here.fingerprint !== fingerprint || !mayWait) return askAlone(engine, attempt);
+  const token = here.running ? here.token : undefined;
+  return waitFor(engine, attempt, { token, remainingMs: call.policy.leaseMs, local: true });
+}
+
+/** The first of this process asks; whoever comes with the same request meanwhile waits for its answer. */
+async function askAsFirst<E>(engine: Engine, attempt: Attempt<E>): Promise<Answer> {
+  const { claim, here } = attempt;
+  const { key, fingerprint } = claim;
+  engine.here.set(key, here);
+  let answer: ClaimOutcome;
+  try {
+    answer = await askStore(engine, attempt);
+  } catch (error) {
+    // If it runs unprotected, those who wait here get its result all the same.
+    if (runsWithoutStore(attempt, error)) throw error;
+    leaveHere(engine, key, here);
+    engine.waiting.fail(key, error);
+    throw error;
+  }
+  if (answer.kind === "claimed" || answer.kind === "unknown") return answer;
+  leaveHere(engine, key, here);
+  if (answer.kind !== "in-flight") {
+    engine.waiting.settle(key, fingerprint, answer);
+    return answer;
+  }
+  const holder: Holder = { token: answer.holder, remainingMs: answer.remainingMs, local: false };
+  engine.waiting.heldBy(key, holder);
+  return waitFor(engine, attempt, holder);
+}
+
+/** Another request runs here under this key: only the store can tell what this one gets. */
+async function askAlone<E>(engine: Engine, attempt: Attempt<E>): Promise<Answer> {
+  const answer = await askStore(engine, attempt);
+  if (answer.kind !== "in-flight") return answer;
+  return waitFor(engine, attempt, { token: answer.holder, remainingMs: answer.remainingMs, local: false });
+}
+
+/** Asks the store. An unknown record that may not be reconciled yet counts as in flight until it may. */
+async function askStore<E>(engine: Engine, attempt: Attempt<E>): Promise<ClaimOutcome> {
+  const { claim } = attempt;
+  const { policy } = attempt.call;
+  attempt.asked = true;
+  const answer = await engine.claiming.ask(claim, policy.storeTimeoutMs);
+  if ("compared" in answer && !answer.compared) {
+    engine.emit({ type: "fingerprint-skipped", operation: claim.operation, key: claim.key });
+  }
+  if (answer.kind !== "unknown" || policy.reconcile === undefined) return answer;
+  const remainingMs = policy.leaseMs - answer.lapsedForMs;
+  // Whoever held it may only be slow: it is asked about one lease after the lapse, not before.
+  if (remainingMs <= 0) return answer;
+  return { kind: "in-flight", holder: answer.madeBy, remainingMs, compared: answer.compared };
+}
+
+function waitMsOf<E>({ waitMs, policy }: Call<E>): number {
+  return waitMs ?? policy.waitMs;
+}
+
+export async function waitFor<E>(engine: Engine, attempt: Attempt<E>, holder: Holder): Promise<Answer> {
+  const { call, claim } = attempt;
+  const waitMs = waitMsOf(call);
+  if (waitMs <= 0) throw inFlight(holder.remainingMs, "The same operation is in flight.");
+  const sinceMs = engine.clock.monotonicMs();
+  const result = await engine.waiting.join(
+    {
+      key: claim.key,
+      scopeId: claim.scopeId,
+      operation: claim.operation,
+      fingerprint: claim.fingerprint,
+      waitMs: Math.max(0, waitMs - attempt.waitedMs),
+      takesOver: call.policy.onReleased === "takeover",
+      storeTimeoutMs: call.policy.storeTimeoutMs,
+      signal: call.signal,
+      claim: () => askStore(engine, attempt),
+      giveBack: () => engine.claiming.abandon(claim, call.policy.storeTimeoutMs),
+    },
+    holder,
+  );
+  attempt.waitedMs += engine.clock.monotonicMs() - sinceMs;
+  const { operation, key } = claim;
+  engine.emit({ type: "waited", operation, key, waitedMs: attempt.waitedMs, result: result.kind });
+  return answerOf(result, call.signal);
+}
+
+function answerOf(result: WaitResult, signal: AbortSignal | undefined): Answer {
+  switch (result.kind) {
+    case "answered":
+      return result.answer;
+    case "timed-out":
+      throw inFlight(result.remainingMs, "The same operation is still in flight; the wait for it ran out.");
+    case "crowded":
+      throw inFlight(result.remainingMs, "The same operation is in flight and too many already wait for it.");
+    case "unknown":
+      throw outcomeUnknown();
+    case "attempt-failed":
+      throw new OncekeyError("ATTEMPT_FAILED", "The attempt that this repeat waited for failed. Try again.", {
+        retryAfterMs: RETRY_AFTER_MS.least,
+      });
+    case "left":
+      throw signal?.reason;
+    case "failed":
+      throw result.error;
+    default:
+      return unreachable(result);
+  }
+}
+
+/** A wait that failed is refused even then: its attempt may be running elsewhere. */
+export function runsWithoutStore<E>({ call, waitedMs }: Attempt<E>, error: unknown): boolean {
+  return isOncekeyError(error, "STORE_UNAVAILABLE") && call.policy.onStoreDown === "run" && waitedMs === 0;
+}
+
+export function outcomeUnknown(): OncekeyError<"OUTCOME_UNKNOWN"> {
+  return new OncekeyError(
+    "OUTCOME_UNKNOWN",
+    "The operation was started and nobody knows how it ended. It is held until somebody says.",
+  );
+}
+
+/** A refusal that says when it makes sense to ask again. */
+export function inFlight(remainingMs: number, what: string): OncekeyError<"IN_FLIGHT"> {
+  const retryAfterMs = Math.min(Math.max(remainingMs, RETRY_AFTER_MS.least), RETRY_AFTER_MS.most);
+  return new OncekeyError("IN_FLIGHT", `${what} Try again later.`, { retryAfterMs });
+}

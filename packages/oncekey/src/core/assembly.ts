@@ -1,0 +1,77 @@
+/**
+ * @module
+ * Puts the parts of an instance together, and takes them apart again.
+ *
+ * Invariant: tokens are unique for ever; `closeEngine` starts nothing, releases nothing, and ends within its grace.
+ */
+import { createBackground } from "./background.js";
+import { createCalls } from "./calls.js";
+import { createClaiming } from "./claiming.js";
+import type { Clock } from "./clock.js";
+import type { Engine } from "./engine.js";
+import type { EventListener } from "./events.js";
+import type { Limits } from "./limits.js";
+import type { ClaimToken } from "./record.js";
+import { createSchedule } from "./schedule.js";
+import { createSettlement } from "./settlement.js";
+import type { Store } from "./store.js";
+import { createWaiting } from "./waiting.js";
+
+/** What `close` could not finish: claims left to lapse, completions that did not reach the store. */
+export interface CloseReport {
+  readonly unfinishedWork: number;
+  readonly unlandedCompletions: number;
+}
+
+/** Puts the parts together. */
+export function createEngine(store: Store, clock: Clock, limits: Limits, emit: EventListener): Engine {
+  const beats = createSchedule(clock, false);
+  const waits = createSchedule(clock, true);
+  const calls = createCalls(beats, emit);
+  const { maxPendingCompletions, maxAbandonedClaims, maxPendingBytes: maxBytes } = limits;
+  const background = createBackground(clock, { maxTasks: maxPendingCompletions, maxBytes });
+  const letGo = createBackground(clock, { maxTasks: maxAbandonedClaims, maxBytes });
+  return {
+    store,
+    clock,
+    calls,
+    beats,
+    emit,
+    background,
+    claiming: createClaiming({ store, calls, background: letGo, emit }),
+    settlement: createSettlement({ store, calls, background, emit }),
+    waiting: createWaiting({ store, calls, waits, limits, nowMs: () => clock.monotonicMs() }),
+    here: new Map(),
+    mint: createMint(),
+    closing: false,
+    whenIdle: undefined,
+  };
+}
+
+/** Unique for ever: a random name of this process's life, and a count. */
+function createMint(): () => ClaimToken {
+  const life = crypto.randomUUID().replaceAll("-", "");
+  let count = 0;
+  return () => {
+    count += 1;
+    return `${life}-${count.toString(36)}` as ClaimToken;
+  };
+}
+
+/** Running work first, then what is still being settled; both within the one grace period. */
+export async function closeEngine(engine: Engine, graceMs: number): Promise<CloseReport> {
+  const endsMs = engine.clock.monotonicMs() + graceMs;
+  engine.closing = true;
+  engine.waiting.close();
+  if (engine.here.size > 0) {
+    await new Promise<void>((done) => {
+      const timer = engine.clock.setTimer(done, graceMs);
+      engine.whenIdle = () => {
+        timer.cancel();
+        done();
+      };
+    });
+  }
+  const unlandedCompletions = await engine.background.close(Math.max(0, endsMs - engine.clock.monotonicMs()));
+  return { unfinishedWork: engine.here.size, unlandedCompletions };
+}
