@@ -1,0 +1,251 @@
+/**
+ * @module
+ * The state of one captured Node response, and how it gets from open to frozen.
+ *
+ * Invariant: `settle` is called at most once, in the step from `open` to `frozen`, and what was frozen is what
+ * `thaw` puts back. What the handler calls is followed in `node-methods.ts`; letting go is in `node-response.ts`.
+ */
+import type { ServerResponse } from "node:http";
+import type { Clock, Timer } from "../core/clock.js";
+import { type BoundedBody, boundedBody } from "./bounded-body.js";
+import { followPipes, type GoneBy, watchConnection } from "./node-connection.js";
+import { type HeaderLine, type HeadFields, headerLines } from "./node-headers.js";
+
+export interface NodeCaptureOptions {
+  /** What waits for `release`: the end of the answer, or all of it. */
+  readonly hold: "end" | "everything";
+  /** A larger body passes whole and is only counted. */
+  readonly maxResultBytes: number;
+  /** How long an answer that has begun may go on after its client has left. */
+  readonly drainMs: number;
+  readonly clock: Clock;
+}
+
+export type CapturedAnswer =
+  | {
+      readonly kind: "answered";
+      readonly status: number;
+      /** Every line that was set, those of outer layers included. */
+      readonly headers: readonly HeaderLine[];
+      /** `undefined`: too large, or cut off after the client had left. */
+      readonly body: Uint8Array | undefined;
+    }
+  /** Destroyed by the handler or its framework, or shorter than its Content-Length. */
+  | { readonly kind: "aborted"; readonly status: number | undefined }
+  /** Only with `hold: "everything"`: a stream that cannot be held whole. `replaceWith` has to follow. */
+  | { readonly kind: "outgrown"; readonly status: number };
+
+export type Chunk = string | Uint8Array;
+export type Callback = (error?: Error | null) => void;
+
+/** The methods that are wrapped, as Node implements them behind their overloads. */
+export interface Methods {
+  write(chunk: Chunk, encoding?: BufferEncoding, callback?: Callback): boolean;
+  end(chunk?: Chunk, encoding?: BufferEncoding, callback?: Callback): ServerResponse;
+  writeHead(status: number, message?: string | HeadFields, fields?: HeadFields): ServerResponse;
+  flushHeaders(): void;
+  destroy(error?: Error): ServerResponse;
+}
+
+/**
+ * The head as it goes over the wire, and what `headersSent` is the getter of. Private in name only: Express,
+ * Koa, on-headers and compression read it too.
+ */
+interface Rendered {
+  _header: string | null;
+}
+
+/** What alters an answer besides `Methods` has no effect while it is frozen. */
+const INERT = {
+  setHeader: unaltered,
+  appendHeader: unaltered,
+  setHeaders: unaltered,
+  removeHeader: unaltered,
+  addTrailers: unaltered,
+};
+
+export interface Capture {
+  readonly res: ServerResponse;
+  /** `res` again, with what its type hides. */
+  readonly own: Methods & Rendered;
+  readonly real: Methods;
+  readonly options: NodeCaptureOptions;
+  readonly headersBefore: readonly HeaderLine[];
+  readonly body: BoundedBody;
+  readonly settle: (answer: CapturedAnswer) => void;
+  stage: "open" | "frozen" | "released";
+  /** Who made the head, `writeHead` or the first write: Node frames the two differently. */
+  head: "none" | "explicit" | "implicit";
+  headLeft: boolean;
+  /** The message is complete with its head. */
+  bodyless: boolean;
+  declaredLength: number | undefined;
+  /** Node calls `writeHead` itself: to make a head that the handler did not make, and inside a real method. */
+  making: boolean;
+  passing: boolean;
+  held: Uint8Array[];
+  endCalled: boolean;
+  flushCalled: boolean;
+  /** The last write that was passed on asked to wait for `drain`. */
+  awaitsDrain: boolean;
+  destroyLater: { readonly error: Error | undefined } | undefined;
+  drain: Timer | undefined;
+  stopFollowing: () => void;
+  thaw: () => void;
+}
+
+export function openCapture(
+  res: ServerResponse,
+  options: NodeCaptureOptions,
+): { capture: Capture; ended: Promise<CapturedAnswer> } {
+  const own = res as unknown as Capture["own"];
+  let settle: Capture["settle"] = () => {};
+  const ended = new Promise<CapturedAnswer>((resolve) => {
+    settle = resolve;
+  });
+  const capture: Capture = {
+    res,
+    own,
+    real: {
+      write: own.write,
+      end: own.end,
+      writeHead: own.writeHead,
+      flushHeaders: own.flushHeaders,
+      destroy: own.destroy,
+    },
+    options,
+    headersBefore: headerLines(res),
+    body: boundedBody(options.maxResultBytes),
+    settle,
+    stage: "open",
+    head: "none",
+    headLeft: false,
+    bodyless: false,
+    declaredLength: undefined,
+    making: false,
+    passing: false,
+    held: [],
+    endCalled: false,
+    flushCalled: false,
+    awaitsDrain: false,
+    destroyLater: undefined,
+    drain: undefined,
+    stopFollowing: () => {},
+    thaw: () => {},
+  };
+  follow(capture);
+  return { capture, ended };
+}
+
+function follow(capture: Capture): void {
+  const { res } = capture;
+  const takeOff = followPipes(res, {
+    open: () => capture.stage === "open",
+    onAbandoned: () => cutOff(capture),
+  });
+  const unwatch = watchConnection(res, (by) => connectionLost(capture, by));
+  capture.stopFollowing = () => {
+    unwatch();
+    takeOff();
+    capture.drain?.cancel();
+  };
+}
+
+/** Calls a real method, with the head before it if that has not left yet. */
+export function letThrough<T>(capture: Capture, send: () => T): T {
+  const { res, own, real } = capture;
+  capture.passing = true;
+  try {
+    if (!capture.headLeft) {
+      capture.headLeft = true;
+      own._header = null;
+      if (capture.head === "explicit") real.writeHead.call(res, res.statusCode);
+    }
+    return send();
+  } finally {
+    capture.passing = false;
+  }
+}
+
+function connectionLost(capture: Capture, by: GoneBy): void {
+  if (capture.stage !== "open") return;
+  if (by === "us") {
+    abort(capture);
+    return;
+  }
+  if (capture.body.size() > 0 || capture.flushCalled) startDrain(capture);
+  // A handler that waits for room waits for ever otherwise; by then `pipe` has taken its own listener off.
+  if (capture.awaitsDrain) setImmediate(() => capture.res.emit("drain"));
+}
+
+export function startDrain(capture: Capture): void {
+  const { clock, drainMs } = capture.options;
+  capture.drain ??= clock.setTimer(() => cutOff(capture), drainMs);
+}
+
+/** The answer is all there. */
+export function conclude(capture: Capture): void {
+  const { body, bodyless, declaredLength } = capture;
+  const { status, headers } = freeze(capture);
+  if (!bodyless && declaredLength !== undefined && body.size() < declaredLength) {
+    capture.settle({ kind: "aborted", status });
+    return;
+  }
+  // Bytes beyond the Content-Length are not part of the message.
+  capture.settle({ kind: "answered", status, headers, body: body.bytes()?.subarray(0, declaredLength) });
+}
+
+/**
+ * The client has left and the rest will not come; what the answer was is known from its head. Where all of it
+ * was to be held, an answer without an end is none.
+ */
+export function cutOff(capture: Capture): void {
+  if (capture.stage !== "open") return;
+  if (capture.options.hold === "everything") {
+    abort(capture);
+    return;
+  }
+  const { status, headers } = freeze(capture);
+  capture.settle({ kind: "answered", status, headers, body: undefined });
+}
+
+export function abort(capture: Capture): void {
+  const made = capture.head !== "none";
+  const { status } = freeze(capture);
+  capture.settle({ kind: "aborted", status: made ? status : undefined });
+}
+
+export function outgrow(capture: Capture): void {
+  const { status } = freeze(capture);
+  capture.held = [];
+  capture.settle({ kind: "outgrown", status });
+}
+
+/** From here until `thaw` nothing alters the answer, and it looks as if it had not been sent. */
+function freeze(capture: Capture): { status: number; headers: readonly HeaderLine[] } {
+  const { res, own } = capture;
+  const { statusCode, statusMessage, setHeader, appendHeader, setHeaders, removeHeader, addTrailers } = res;
+  const header = capture.headLeft ? own._header : null;
+  const headers = headerLines(res);
+  capture.stopFollowing();
+  capture.stage = "frozen";
+  own._header = null;
+  Object.assign(res, INERT);
+  capture.thaw = () => {
+    own._header = header;
+    Object.assign(res, {
+      setHeader,
+      appendHeader,
+      setHeaders,
+      removeHeader,
+      addTrailers,
+      statusCode,
+      statusMessage,
+    });
+  };
+  return { status: statusCode, headers };
+}
+
+function unaltered<T>(this: T): T {
+  return this;
+}

@@ -1,0 +1,206 @@
+/**
+ * @module
+ * The handler's side of a captured response: what each of its calls does while the capture is open or frozen.
+ *
+ * Invariant: to the handler the response behaves as it would bare (`headersSent`, thrown errors, callbacks,
+ * events), except that after its end nothing has an effect until the answer is let go.
+ *
+ * `writeHead` is passed on with the first byte, not before, so that an answer that has not left can still be
+ * replaced and outer layers see one head. Until then a placeholder in `_header` tells the handler that it is made.
+ */
+import type { ServerResponse } from "node:http";
+import { types } from "node:util";
+import {
+  abort,
+  type Callback,
+  type Capture,
+  type Chunk,
+  conclude,
+  cutOff,
+  letThrough,
+  type Methods,
+  outgrow,
+  startDrain,
+} from "./node-capture.js";
+import { connectionGone } from "./node-connection.js";
+import { hasContent, setFields } from "./node-headers.js";
+
+/** What `_header` holds once the handler has made its head and nothing has left. */
+const HEAD_MADE = "made";
+
+/** Puts the capture between the handler and `res`. */
+export function wrapMethods(capture: Capture): void {
+  const { own } = capture;
+  own.write = (chunk, encoding?: BufferEncoding | Callback, callback?: Callback) =>
+    typeof encoding === "function"
+      ? write(capture, chunk, undefined, encoding)
+      : write(capture, chunk, encoding, callback);
+  own.end = (chunk?: Chunk | Callback, encoding?: BufferEncoding | Callback, callback?: Callback) => {
+    if (typeof chunk === "function") return end(capture, undefined, undefined, chunk);
+    if (typeof encoding === "function") return end(capture, chunk, undefined, encoding);
+    return end(capture, chunk, encoding, callback);
+  };
+  own.writeHead = (...given) => writeHead(capture, given);
+  own.flushHeaders = () => flushHeaders(capture);
+  own.destroy = (error) => destroy(capture, error);
+}
+
+function writeHead(capture: Capture, given: Parameters<Methods["writeHead"]>): ServerResponse {
+  const { res, own, real } = capture;
+  if (capture.stage === "released" || capture.passing) return real.writeHead.apply(res, given);
+  if (capture.stage === "frozen") return res;
+  if (capture.head !== "none") {
+    throw nodeError(Error, "ERR_HTTP_HEADERS_SENT", "Cannot write headers after they are sent to the client");
+  }
+  const [status, message, fields] = given;
+  const code = Math.trunc(status);
+  if (!(code >= 100 && code <= 999)) {
+    throw nodeError(RangeError, "ERR_HTTP_INVALID_STATUS_CODE", `Invalid status code: ${status}`);
+  }
+  res.statusCode = code;
+  if (typeof message === "string") res.statusMessage = message;
+  const lines = typeof message === "string" ? fields : (message ?? fields);
+  if (lines) setFields(res, lines);
+  capture.head = capture.making ? "implicit" : "explicit";
+  const length = Number(res.getHeader("content-length") ?? Number.NaN);
+  capture.declaredLength = Number.isSafeInteger(length) ? length : undefined;
+  capture.bodyless = res.req.method === "HEAD" || !hasContent(code) || length === 0;
+  own._header = HEAD_MADE;
+  return res;
+}
+
+/** As Node does for a handler that writes without a head, and by the same way, so that inner layers hear of it. */
+function makeHead(capture: Capture): void {
+  if (capture.head !== "none") return;
+  capture.making = true;
+  try {
+    capture.own.writeHead(capture.res.statusCode);
+  } finally {
+    capture.making = false;
+  }
+}
+
+function write(capture: Capture, chunk: Chunk, encoding?: BufferEncoding, callback?: Callback): boolean {
+  const { res, real } = capture;
+  if (capture.stage === "released" || !isChunk(chunk)) return real.write.call(res, chunk, encoding, callback);
+  if (capture.stage === "open") makeHead(capture);
+  if (capture.stage === "frozen" || capture.bodyless) return taken(callback);
+  return accept(
+    capture,
+    copyOf(chunk, encoding),
+    (then) => real.write.call(res, chunk, encoding, then),
+    callback,
+  );
+}
+
+/** Keeps a chunk of the body, and passes it on unless it has to wait. */
+function accept(
+  capture: Capture,
+  bytes: Uint8Array,
+  pass: (callback?: Callback) => boolean,
+  callback?: Callback,
+): boolean {
+  const { body, declaredLength, options } = capture;
+  body.add(bytes);
+  const complete = declaredLength !== undefined && body.size() >= declaredLength;
+  if (connectionGone(capture.res)) {
+    if (complete) conclude(capture);
+    else if (!body.overflown()) startDrain(capture);
+    else if (options.hold === "everything") outgrow(capture);
+    else cutOff(capture);
+    return taken(callback);
+  }
+  if (!complete && options.hold === "end") {
+    capture.awaitsDrain = !letThrough(capture, () => pass(callback));
+    return !capture.awaitsDrain;
+  }
+  capture.held.push(bytes);
+  if (complete) conclude(capture);
+  else if (body.overflown() || isEventStream(capture.res)) outgrow(capture);
+  return taken(callback);
+}
+
+function end(
+  capture: Capture,
+  chunk?: Chunk,
+  encoding?: BufferEncoding,
+  callback?: Callback,
+): ServerResponse {
+  const { res, own, real } = capture;
+  if (capture.stage === "released" || (chunk && !isChunk(chunk)))
+    return real.end.call(res, chunk, encoding, callback);
+  if (capture.stage === "open") {
+    makeHead(capture);
+    if (chunk && !capture.bodyless) endWith(capture, chunk, encoding);
+  }
+  capture.endCalled = true;
+  Object.defineProperty(own, "writableEnded", { value: true, configurable: true });
+  if (callback) {
+    // After a disconnect Node never finishes a response.
+    if (connectionGone(res)) taken(callback);
+    else res.once("finish", callback);
+  }
+  if (capture.stage === "open") conclude(capture);
+  return res;
+}
+
+/** The last chunk goes with the end, or before it where the head has left: only the end is held back. */
+function endWith(capture: Capture, chunk: Chunk, encoding?: BufferEncoding): void {
+  const bytes = copyOf(chunk, encoding);
+  if (capture.headLeft) {
+    accept(capture, bytes, () => capture.real.write.call(capture.res, chunk, encoding));
+    return;
+  }
+  capture.body.add(bytes);
+  capture.held.push(bytes);
+}
+
+function flushHeaders(capture: Capture): void {
+  const { res, real } = capture;
+  if (capture.stage === "released") real.flushHeaders.call(res);
+  if (capture.stage !== "open") return;
+  makeHead(capture);
+  capture.flushCalled = true;
+  if (capture.options.hold === "everything") {
+    if (isEventStream(res)) outgrow(capture);
+  } else if (!capture.bodyless && !connectionGone(res)) {
+    letThrough(capture, () => real.flushHeaders.call(res));
+  }
+}
+
+function destroy(capture: Capture, error?: Error): ServerResponse {
+  const { res, real } = capture;
+  if (capture.stage === "frozen" && !connectionGone(res)) {
+    capture.destroyLater = { error };
+    return res;
+  }
+  if (capture.stage === "open") {
+    if (connectionGone(res) && capture.head !== "none") cutOff(capture);
+    else abort(capture);
+  }
+  return real.destroy.call(res, error);
+}
+
+/** The chunk is kept, so the writer may go on. */
+function taken(callback: Callback | undefined): true {
+  if (callback) process.nextTick(callback);
+  return true;
+}
+
+function isChunk(chunk: unknown): chunk is Chunk {
+  return typeof chunk === "string" || types.isUint8Array(chunk);
+}
+
+/** A copy, because the handler may use its buffer again. */
+function copyOf(chunk: Chunk, encoding?: BufferEncoding): Uint8Array {
+  return typeof chunk === "string" ? Buffer.from(chunk, encoding) : Uint8Array.from(chunk);
+}
+
+function isEventStream(res: ServerResponse): boolean {
+  return String(res.getHeader("content-type")).startsWith("text/event-stream");
+}
+
+/** An error as Node itself throws it in this place. */
+function nodeError(type: typeof Error, code: string, message: string): Error {
+  return Object.assign(new type(message), { code });
+}
