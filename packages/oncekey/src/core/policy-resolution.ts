@@ -20,6 +20,17 @@ import { policyProblems } from "./policy-checks.js";
 
 const DEFAULT_WAIT_MS = 5_000;
 
+/** The last layer; what depends on other members is filled in by `complete`. */
+const BUILT_IN = {
+  guarantee: "at-least-once",
+  onCompleted: "replay",
+  onStoreDown: "reject",
+  maxResultBytes: DEFAULT_LIMITS.maxResultBytes,
+  keyLabels: false,
+  keep: keepByDefault,
+  ...DURATIONS,
+} satisfies Policy;
+
 /**
  * Resolves layers to one complete policy.
  *
@@ -33,30 +44,23 @@ export function resolvePolicy(store: StoreFacts, ...layers: readonly (Policy | u
   return complete(policy);
 }
 
+/** A policy under whose layers the built-in one lies. */
+type Complete = Policy & { readonly [Name in keyof typeof BUILT_IN]: NonNullable<Policy[Name]> };
+
 function complete(policy: Policy): ResolvedPolicy {
-  const guarantee = policy.guarantee ?? "at-least-once";
-  const onCompleted = policy.onCompleted ?? "replay";
-  const onInFlight = policy.onInFlight ?? (onCompleted === "reject" ? "reject" : {});
-  const onLapsed = policy.onLapsed ?? (guarantee === "at-most-once" ? "hold" : "rerun");
+  const set = layerPolicies(policy, BUILT_IN) as Complete;
+  const { guarantee, onCompleted } = set;
+  const { onInFlight = onCompleted === "reject" ? "reject" : {} } = set;
+  const { onLapsed = guarantee === "at-most-once" ? "hold" : "rerun" } = set;
+  const waits = onInFlight !== "reject";
   return {
-    guarantee,
-    onCompleted,
-    waitMs: onInFlight === "reject" ? 0 : (onInFlight.waitMs ?? DEFAULT_WAIT_MS),
-    onReleased: onInFlight === "reject" ? "refuse" : (onInFlight.onReleased ?? "takeover"),
+    ...set,
+    waitMs: waits ? (onInFlight.waitMs ?? DEFAULT_WAIT_MS) : 0,
+    onReleased: waits ? (onInFlight.onReleased ?? "takeover") : "refuse",
     onLapse: onLapsed === "rerun" ? "takeover" : "hold",
     reconcile: typeof onLapsed === "function" ? onLapsed : undefined,
-    onStoreDown: policy.onStoreDown ?? "reject",
-    keep: policy.keep ?? keepByDefault,
-    maxAttempts: policy.maxAttempts,
-    maxResultBytes: policy.maxResultBytes ?? DEFAULT_LIMITS.maxResultBytes,
-    keyLabels: policy.keyLabels ?? false,
-    leaseMs: policy.leaseMs ?? DURATIONS.leaseMs,
-    retentionMs: policy.retentionMs ?? DURATIONS.retentionMs,
-    reconcileTimeoutMs: policy.reconcileTimeoutMs ?? DURATIONS.reconcileTimeoutMs,
     storeTimeoutMs: storeTimeout(policy),
-    maxRunMs: policy.maxRunMs ?? DURATIONS.maxRunMs,
-    completionRetryMs: policy.completionRetryMs ?? DURATIONS.completionRetryMs,
-    maxTransactionMs: policy.maxTransactionMs ?? DURATIONS.maxTransactionMs,
+    maxAttempts: set.maxAttempts,
   };
 }
 

@@ -329,7 +329,16 @@ function outcomeOf(
 ): StoredOutcome {
   const { status, body } = answer;
   const snapshot = { status, headers: keepHeaders(before, answer.headers), body };
-  return encodeSnapshot(body === undefined ? tombstoneOf(snapshot) : snapshot);
+  try {
+    return encodeSnapshot(body === undefined ? tombstoneOf(snapshot) : snapshot);
+  } catch {
+    // What cannot be stored was an answer all the same: done is done, only its look is not kept.
+    return encodeSnapshot({
+      status: status >= 200 && status <= 599 ? status : 200,
+      headers: [],
+      body: undefined,
+    });
+  }
 }
 
 /** Turns what became of the call into what the client gets. */
