@@ -6,11 +6,11 @@
  * reason to look further.
  */
 import { OncekeyError } from "../core/errors.js";
-import type { HttpRequest } from "./exchange.js";
 import { formDocument } from "./form.js";
 import { parsePointer, valueAt } from "./json-pointer.js";
 import { type KeyReading, readKeyField, readKeyValue } from "./key-syntax.js";
 import type { KeySource, Route } from "./options.js";
+import type { HttpRequest } from "./port.js";
 import { type RequestBody, readBody } from "./request-body.js";
 
 /**

@@ -8,9 +8,9 @@
 import { OncekeyError } from "../core/errors.js";
 import type { StoredOutcome } from "../core/record.js";
 import { forClient, needsDecoding } from "./content-coding.js";
-import type { HttpRequest } from "./exchange.js";
 import type { HeaderLine, WholeAnswer } from "./node-headers.js";
 import type { Route } from "./options.js";
+import type { HttpRequest } from "./port.js";
 import { decodeSnapshot, type Snapshot } from "./snapshot.js";
 
 const REPLAYED: HeaderLine = ["Idempotency-Replayed", "true"];

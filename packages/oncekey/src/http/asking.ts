@@ -1,0 +1,165 @@
+/**
+ * @module
+ * Turns a request into a call of the core: its key, scope, operation and fingerprint.
+ *
+ * Invariants: what is malformed, nobody's or too large is refused here and never reaches the store; the fingerprint is
+ * taken before the handler can change its input.
+ */
+import type { Call } from "../core/call.js";
+import { isOncekeyError, OncekeyError, unreachable } from "../core/errors.js";
+import type { CallOutcome } from "../core/events.js";
+import type { Fingerprint } from "../core/fingerprint.js";
+import type { Internals } from "../core/idempotency.js";
+import { GLOBAL_SCOPE, identify, MISSING_SCOPE, type ScopeValue, scopeOf } from "../core/key.js";
+import { encodeDone } from "./done.js";
+import { readKey } from "./key-source.js";
+import type { CapturedAnswer } from "./node-capture.js";
+import type { Route } from "./options.js";
+import type { HttpRequest } from "./port.js";
+import { readPreferredWaitMs } from "./prefer.js";
+import type { RequestBody } from "./request-body.js";
+
+/** `/orders/:id` and `/orders/:orderId` are one operation: renaming a parameter runs nothing again. */
+export function shapeOf({ route, target }: HttpRequest<unknown>): string {
+  if (route === undefined) return pathOf(target);
+  return route.replace(/([:*])[A-Za-z_$][\w$]*/g, "$1");
+}
+
+function pathOf(target: string): string {
+  const end = target.search(/[?#]/);
+  return end === -1 ? target : target.slice(0, end);
+}
+
+export type Asked =
+  | { readonly kind: "call"; readonly call: Omit<Call<CapturedAnswer>, "run"> }
+  | { readonly kind: "pass"; readonly outcome: CallOutcome }
+  /** The client left while it was sending. */
+  | { readonly kind: "left" };
+
+/** Turns a request into a call of the core, or says why there is none. */
+export async function ask<C>(
+  internals: Internals,
+  route: Route<C>,
+  operation: string,
+  request: HttpRequest<C>,
+): Promise<Asked> {
+  try {
+    // A key in the body needs the body first; any other is judged before a byte of it is read.
+    const early = route.keyInBody ? await readRequestBody(route, request) : undefined;
+    if (early === "aborted") return { kind: "left" };
+    const key = readKey(route, request, early);
+    if (key === undefined) return { kind: "pass", outcome: "missing_key" };
+    const scope = await findScope(internals, route, request.carrier);
+    if (scope === "run") return { kind: "pass", outcome: "missing_scope" };
+    const body = early ?? (route.readsBody ? await readRequestBody(route, request) : NO_BODY);
+    if (body === "aborted") return { kind: "left" };
+    return { kind: "call", call: callOf(internals, route, operation, request, { key, scope, body }) };
+  } catch (error) {
+    if (isOncekeyError(error)) reportRefusal(internals, operation, error);
+    throw error;
+  }
+}
+
+const NO_BODY: RequestBody = { kind: "none" };
+
+function callOf<C>(
+  internals: Internals,
+  route: Route<C>,
+  operation: string,
+  request: HttpRequest<C>,
+  { key, scope, body }: { readonly key: string; readonly scope: ScopeValue; readonly body: RequestBody },
+): Omit<Call<CapturedAnswer>, "run"> {
+  const { policy } = route;
+  return {
+    identity: identify(internals.namespace, scope, operation, [key]),
+    operation,
+    label: policy.keyLabels ? key : undefined,
+    fingerprint: fingerprintOf(route, request, body),
+    policy,
+    signal: request.left,
+    waitMs: preferredWaitMs(route, request),
+    commitRepeats: 0,
+    encodeDone,
+  };
+}
+
+function fingerprintOf<C>(route: Route<C>, request: HttpRequest<C>, body: RequestBody): Fingerprint {
+  const { method, target } = request;
+  return route.fingerprint({ method, target, contentType: request.lines("content-type")[0], body });
+}
+
+/** A client may ask for another wait (RFC 7240), but not for one where the route has none. */
+function preferredWaitMs<C>(route: Route<C>, request: HttpRequest<C>): number | undefined {
+  if (route.policy.waitMs === 0) return undefined;
+  const lines = request.lines("prefer");
+  const preferredMs = lines.length === 0 ? undefined : readPreferredWaitMs(lines);
+  return preferredMs === undefined ? undefined : Math.min(preferredMs, route.maxWaitMs);
+}
+
+async function readRequestBody<C>(
+  route: Route<C>,
+  request: HttpRequest<C>,
+): Promise<RequestBody | "aborted"> {
+  const read = await request.body(route.maxRequestBytes);
+  switch (read.kind) {
+    case "aborted":
+      return "aborted";
+    case "too-large":
+      if (route.onRequestTooLarge === "skip-body") return { kind: "skipped", length: read.length };
+      throw new OncekeyError(
+        "REQUEST_TOO_LARGE",
+        `The request is larger than the ${route.maxRequestBytes} bytes that can be compared.`,
+      );
+    case "gone":
+      throw new OncekeyError(
+        "CONFIGURATION_INVALID",
+        "Something before the idempotent middleware has read the body and not kept it. Put the middleware first, or use a parser that keeps it.",
+      );
+    default:
+      return read;
+  }
+}
+
+async function findScope<C>(internals: Internals, route: Route<C>, carrier: C): Promise<ScopeValue | "run"> {
+  const scope = await scopeOrFault(internals, route, carrier);
+  if (scope.kind !== "missing") return scope;
+  switch (route.onMissingScope) {
+    case "global":
+      return GLOBAL_SCOPE;
+    case "run":
+      return "run";
+    case "reject":
+      throw new OncekeyError(
+        "SCOPE_MISSING",
+        "The request has an idempotency key, but its caller is not known. Authenticate first.",
+      );
+    default:
+      return unreachable(route.onMissingScope);
+  }
+}
+
+async function scopeOrFault<C>(internals: Internals, { scope }: Route<C>, carrier: C): Promise<ScopeValue> {
+  if (scope === "global") return GLOBAL_SCOPE;
+  try {
+    if (scope === undefined) return internals.defaultScope?.() ?? MISSING_SCOPE;
+    return scopeOf(await scope(carrier));
+  } catch (cause) {
+    // biome-ignore lint/style/useErrorCause: OncekeyError takes it among its details.
+    throw new OncekeyError("SCOPE_FAILED", "The scope of the idempotency key could not be determined.", {
+      cause,
+    });
+  }
+}
+
+const OUTCOME_OF: Partial<Record<OncekeyError["code"], CallOutcome>> = {
+  KEY_MISSING: "missing_key",
+  KEY_INVALID: "invalid_key",
+  SCOPE_MISSING: "missing_scope",
+};
+
+/** What is refused before the core is asked is counted here; the core counts the rest. */
+function reportRefusal(internals: Internals, operation: string, { code }: OncekeyError): void {
+  internals.emit({ type: "rejected", operation, key: undefined, code });
+  const outcome = OUTCOME_OF[code] ?? "rejected";
+  internals.emit({ type: "finished", operation, key: undefined, outcome, tookMs: 0, waitedMs: 0 });
+}

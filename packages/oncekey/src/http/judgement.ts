@@ -1,0 +1,75 @@
+/**
+ * @module
+ * Judges the final answer of a handler: kept and replayed, or a failure.
+ *
+ * Invariant: there is one look, at what was really answered, and it never fails: a rule that throws gives way to the default.
+ */
+import type { Ended } from "../core/call.js";
+import { unreachable } from "../core/errors.js";
+import type { Internals } from "../core/idempotency.js";
+import { keepsStatus, refusedBeforeWork } from "../core/policy.js";
+import type { StoredOutcome } from "../core/record.js";
+import { keepHeaders } from "./kept-headers.js";
+import type { CapturedAnswer } from "./node-capture.js";
+import type { HeaderLine } from "./node-headers.js";
+import type { Route } from "./options.js";
+import { encodeSnapshot, tombstoneOf } from "./snapshot.js";
+
+/** The one look at the final answer, whoever made it. */
+export function judge<C>(
+  internals: Internals,
+  route: Route<C>,
+  answer: CapturedAnswer,
+  before: readonly HeaderLine[],
+): Ended<CapturedAnswer> {
+  switch (answer.kind) {
+    case "aborted":
+      return { kind: "failed", value: answer, code: "ABORTED", performed: "maybe" };
+    case "outgrown":
+      return { kind: "failed", value: answer, code: "RESULT_TOO_LARGE", performed: "maybe" };
+    case "answered": {
+      const { status, headers } = answer;
+      if (!isKept(internals, route, status, headers)) {
+        const performed = refusedBeforeWork(status) ? "no" : "maybe";
+        return { kind: "failed", value: answer, code: `HTTP_${status}`, performed };
+      }
+      const commit = route.commitWhen({ status }) ? "everything" : "record";
+      return { kind: "kept", value: answer, outcome: outcomeOf(answer, before), commit };
+    }
+    default:
+      return unreachable(answer);
+  }
+}
+
+/** A rule that throws must not turn an answer into a fault: then the default rule decides. */
+function isKept<C>(
+  internals: Internals,
+  { policy }: Route<C>,
+  status: number,
+  headers: readonly HeaderLine[],
+): boolean {
+  try {
+    return policy.keep({ kind: "answered", status, headers });
+  } catch {
+    internals.emit({ type: "warning", text: "keep threw; the default rule was used" });
+    return keepsStatus(status);
+  }
+}
+
+function outcomeOf(
+  answer: Extract<CapturedAnswer, { readonly kind: "answered" }>,
+  before: readonly HeaderLine[],
+): StoredOutcome {
+  const { status, body } = answer;
+  const snapshot = { status, headers: keepHeaders(before, answer.headers), body };
+  try {
+    return encodeSnapshot(body === undefined ? tombstoneOf(snapshot) : snapshot);
+  } catch {
+    // What cannot be stored was an answer all the same: done is done, only its look is not kept.
+    return encodeSnapshot({
+      status: status >= 200 && status <= 599 ? status : 200,
+      headers: [],
+      body: undefined,
+    });
+  }
+}
