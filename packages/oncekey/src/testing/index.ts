@@ -2,4 +2,30 @@
  * @module
  * What the authors of stores, adapters and of tests need: contracts to run, a clock to move, a store that fails on purpose.
  */
+
+export {
+  type BoundRoute,
+  bindHttpContract,
+  type ContractApp,
+  type ContractRoute,
+  type ContractServer,
+  exchange,
+  type HandlerRequest,
+  type HeaderLine,
+  type HttpCase,
+  type HttpContractContext,
+  type HttpContractSetup,
+  httpContract,
+  type Parses,
+  type RawExchange,
+  type RawRequest,
+  type RawResponse,
+  type ReadHeader,
+  type Reply,
+  type RunningServer,
+  type ServeOptions,
+  startServer,
+  type TestRunner,
+  type TransactionalStore,
+} from "./http-contract/index.js";
 export { type ManualClock, manualClock } from "./manual-clock.js";
