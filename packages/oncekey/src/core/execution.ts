@@ -10,7 +10,7 @@
 
 import type { Call, Ended, Performed } from "./call.js";
 import { type Engine, type Here, leaveHere } from "./engine.js";
-import { OncekeyError, unreachable } from "./errors.js";
+import { isOncekeyError, OncekeyError, unreachable } from "./errors.js";
 import { holdLease, type Lease } from "./lease.js";
 import type { ClaimToken, StoredOutcome } from "./record.js";
 import { inside } from "./reentry.js";
@@ -35,7 +35,7 @@ export async function execute<E>(engine: Engine, execution: Execution<E>): Promi
     storeTimeoutMs: call.policy.storeTimeoutMs,
     maxRunMs: call.policy.maxRunMs,
     protected: execution.protected,
-    onReplaced: () => leaveRoom(engine, execution),
+    onGivenUp: () => leaveRoom(engine, execution),
   });
   try {
     const performed =
@@ -44,6 +44,11 @@ export async function execute<E>(engine: Engine, execution: Execution<E>): Promi
         : await runPlainly(engine, execution, lease);
     if (execution.protected || performed.kind === "superseded") return performed;
     return { kind: "unprotected", value: (performed as { readonly value: E }).value };
+  } catch (error) {
+    // Families turn failures of the work into endings, so this is a fault of an adapter: nobody knows what ran.
+    if (!isOncekeyError(error))
+      await fail(engine, execution, { kind: "failed", value: error, code: "FAULT", performed: "maybe" });
+    throw error;
   } finally {
     lease.end();
     leave(engine, execution);
@@ -54,7 +59,7 @@ function leave<E>(engine: Engine, { claim, here }: Execution<E>): void {
   leaveHere(engine, claim.key, here);
 }
 
-/** Another token has the key: who waits here waits for that one now. */
+/** The key is another's, or will be: who waits here waits for that one now. */
 function leaveRoom<E>(engine: Engine, execution: Execution<E>): void {
   leave(engine, execution);
   const { key, leaseMs } = execution.claim;
@@ -75,7 +80,7 @@ function reportNotKept(engine: Engine, { operation, key, token }: ClaimRequest):
   engine.emit({ type: "result-not-kept", operation, key, token, reason: "too large or not serialisable" });
 }
 
-function heldOf<E>({ claim, attempt, call }: Execution<E>): Held {
+function heldOf({ claim, attempt, call }: Execution<unknown>): Held {
   return { claim, attempt, policy: call.policy };
 }
 
@@ -117,11 +122,11 @@ function settleRoom<E>(
 }
 
 /** The work failed: free the key, or say that nobody knows, as the guarantee has it. */
-async function fail<E>(
+async function fail<V>(
   engine: Engine,
-  execution: Execution<E>,
-  { value, code, performed }: Extract<Ended<E>, { readonly kind: "failed" }>,
-): Promise<Performed<E>> {
+  execution: Execution<unknown>,
+  { value, code, performed }: Extract<Ended<V>, { readonly kind: "failed" }>,
+): Promise<Performed<V>> {
   const { attempt, call, claim } = execution;
   if (call.policy.guarantee === "at-most-once" && performed === "maybe") {
     await engine.settlement.markUnknown(heldOf(execution), code);

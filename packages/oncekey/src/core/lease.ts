@@ -45,8 +45,8 @@ export interface LeaseOptions {
   readonly maxRunMs: number;
   /** `false`: the work runs unprotected under a claim that may or may not have landed. */
   readonly protected: boolean;
-  /** Another token has the key. */
-  readonly onReplaced: () => void;
+  /** Another token has the key, or it is left to lapse: this run has no say in it any more. */
+  readonly onGivenUp: () => void;
 }
 
 interface State extends LeaseOptions, LeaseDependencies {
@@ -188,7 +188,7 @@ function renewedAt(state: State, sentMs: number): void {
 function lose(state: State, reason: LostReason): void {
   if (state.ended || state.reason === reason) return;
   // A claim that was not renewed in time can turn out to be replaced; whoever waits has to hear of that too.
-  if (reason === "replaced") state.onReplaced();
+  if (reason !== "not-renewed") state.onGivenUp();
   if (state.reason !== undefined) return;
   state.reason = reason;
   const { operation, key, token } = state.claim;
