@@ -23,14 +23,22 @@ export interface CloseReport {
   readonly unlandedCompletions: number;
 }
 
+export interface EngineOptions {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly limits: Limits;
+  readonly emit: EventListener;
+  readonly waitUntil: ((promise: Promise<unknown>) => void) | undefined;
+}
+
 /** Puts the parts together. */
-export function createEngine(store: Store, clock: Clock, limits: Limits, emit: EventListener): Engine {
+export function createEngine({ store, clock, limits, emit, waitUntil }: EngineOptions): Engine {
   const beats = createSchedule(clock, false);
   const waits = createSchedule(clock, true);
   const calls = createCalls(beats, emit);
   const { maxPendingCompletions, maxAbandonedClaims, maxPendingBytes: maxBytes } = limits;
-  const background = createBackground(clock, { maxTasks: maxPendingCompletions, maxBytes });
-  const letGo = createBackground(clock, { maxTasks: maxAbandonedClaims, maxBytes });
+  const background = createBackground(clock, { maxTasks: maxPendingCompletions, maxBytes, waitUntil });
+  const letGo = createBackground(clock, { maxTasks: maxAbandonedClaims, maxBytes, waitUntil });
   return {
     store,
     clock,

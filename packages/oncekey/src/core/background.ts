@@ -30,10 +30,14 @@ export interface Background {
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 5_000;
 
-export function createBackground(
-  clock: Clock,
-  limits: { readonly maxTasks: number; readonly maxBytes: number },
-): Background {
+export interface BackgroundOptions {
+  readonly maxTasks: number;
+  readonly maxBytes: number;
+  /** Gets the promise of each task, where the platform stops a process that has nothing to wait for. */
+  readonly waitUntil: ((promise: Promise<unknown>) => void) | undefined;
+}
+
+export function createBackground(clock: Clock, limits: BackgroundOptions): Background {
   const running = new Set<Task>();
   let heldBytes = 0;
   let whenIdle: (() => void) | undefined;
@@ -65,7 +69,8 @@ export function createBackground(
       }
       heldBytes += task.bytes;
       running.add(task);
-      void persist(task);
+      const persisted = persist(task);
+      limits.waitUntil?.(persisted);
       return true;
     },
     async close(graceMs) {

@@ -57,6 +57,11 @@ export interface IdempotencyOptions<
   /** @defaultValue the platform's clock */
   readonly clock?: Clock | undefined;
   readonly limits?: Partial<Limits> | undefined;
+  /**
+   * Keeps the runtime alive for what goes on after an answer (completions that are being retried), where it would
+   * stop otherwise: `waitUntil` of Workers, `after` of Next.js.
+   */
+  readonly waitUntil?: ((promise: Promise<unknown>) => void) | undefined;
 }
 
 /** `input` says what repeats are compared by; leaving it out has to be said. */
@@ -150,6 +155,7 @@ export function createIdempotency<
     onEvent,
     clock = systemClock,
     limits: givenLimits,
+    waitUntil,
     ...given
   } = options;
   const policy: Policy = given;
@@ -158,7 +164,7 @@ export function createIdempotency<
   if (problems.length > 0) throw configurationError("Idempotency", problems);
   const facts = factsOf(store);
 
-  const engine = createEngine(store, clock, limits, emitterOf(onEvent));
+  const engine = createEngine({ store, clock, limits, emit: emitterOf(onEvent), waitUntil });
   for (const text of store.warnings ?? []) engine.emit({ type: "warning", text });
   const resolved = resolvePolicy(facts, policy);
   const encodeDone = (result: unknown) => {

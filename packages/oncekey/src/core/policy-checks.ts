@@ -92,8 +92,8 @@ function pairProblems(policy: Policy): string[] {
       `onLapsed "${lapse}" contradicts guarantee "${guarantee}", which allows ${legal.join(", ")}`,
     );
   }
-  if (guarantee === "at-most-once" && policy.onStoreDown === "run") {
-    problems.push('onStoreDown "run" contradicts guarantee "at-most-once": unprotected work may start twice');
+  if (guarantee !== "at-least-once" && policy.onStoreDown === "run") {
+    problems.push(`onStoreDown "run" contradicts guarantee "${guarantee}": unprotected work may start twice`);
   }
   const leaseMs = policy.leaseMs ?? DURATIONS.leaseMs;
   if (storeTimeout(policy) > leaseMs / 4) {
