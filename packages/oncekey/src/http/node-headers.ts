@@ -75,9 +75,20 @@ export function sendAnswer(
   res.statusCode = status;
   // Node puts the usual phrase for an empty one.
   res.statusMessage = "";
-  setFields(res, headers);
+  setFields(
+    res,
+    headers.map(([name, value]) => [name, beside(res, name, value)]),
+  );
   if (hasContent(status)) res.setHeader("Content-Length", body.byteLength);
   end(body);
+}
+
+/** Lists to which every layer adds its own: what CORS or compression has said so far stays true. */
+const ADDED_TO: ReadonlySet<string> = new Set(["vary", "access-control-expose-headers"]);
+
+function beside(res: ServerResponse, name: string, value: string): string {
+  const before = ADDED_TO.has(name.toLowerCase()) ? res.getHeader(name) : undefined;
+  return before === undefined ? value : `${String(before)}, ${value}`;
 }
 
 /** RFC 9110 §6.4.1: these end with their head, whatever the header says. */
