@@ -69,6 +69,7 @@ export const endingCases: readonly HttpCase[] = [
           assertExecuted(await server.send(post("/orders", `k${status}`, { status })), status);
       }
       assert.equal(runs.count, 2 * NOT_KEPT.length);
+      assert.equal(server.calls("release").length, runs.count);
     },
   },
   {
@@ -141,6 +142,7 @@ export const endingCases: readonly HttpCase[] = [
       await assert.rejects(server.send(post("/orders", "k1")));
       const second = await server.send(post("/orders", "k1"));
       assertExecuted(second, 201);
+      assertReplay(second, await server.send(post("/orders", "k1")));
       assert.equal(runs.count, 2);
     },
   },
@@ -244,6 +246,7 @@ export const endingCases: readonly HttpCase[] = [
         if (when === "after its lease") await delay(600);
         assertExecuted(await server.send(post("/orders", "k1")), 201);
         assert.equal(runs.count, 2);
+        assert.ok(server.events.some(({ type }) => type === "lease-lost"));
         stuck.disconnect();
         never.open();
       },

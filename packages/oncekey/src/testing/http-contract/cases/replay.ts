@@ -226,6 +226,7 @@ export const replayCases: readonly HttpCase[] = [
       const first = await server.send(post("/orders", "k1"));
       await delay(1_100);
       const again = await server.send(post("/orders", "k1"));
+      assert.ok(isReplay(again));
       assert.notEqual(fieldValue(again, "date"), fieldValue(first, "date"));
       const length = fieldValue(again, "content-length");
       assert.ok(length === undefined || Number(length) === again.body.length);
@@ -260,6 +261,7 @@ export const replayCases: readonly HttpCase[] = [
       await delay(80);
       assertExecuted(await server.send(post("/orders", "k1")), 200);
       assert.equal(runs.count, 2);
+      assert.equal(server.calls("complete").length, 2);
     },
   },
   {
@@ -269,7 +271,8 @@ export const replayCases: readonly HttpCase[] = [
       const runs = counter();
       const server = await context.serve({ path: "/orders", handle: () => json(++runs.count) });
       for (const key of ["k1", "k2", "K1", "k1-", "k:1"]) {
-        assertExecuted(await server.send(post("/orders", key)), 200);
+        const first = await server.send(post("/orders", key));
+        assertReplay(first, await server.send(post("/orders", key)));
       }
       assert.equal(runs.count, 5);
     },

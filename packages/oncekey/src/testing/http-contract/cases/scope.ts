@@ -66,6 +66,7 @@ export const scopeCases: readonly HttpCase[] = [
       const [ada, bob] = await Promise.all(both);
       assert.ok(ada !== undefined && bob !== undefined && !isReplay(ada) && !isReplay(bob));
       assert.ok(!ada.body.equals(bob.body));
+      assert.equal(server.calls("complete").length, 2);
     },
   },
   {
@@ -83,7 +84,10 @@ export const scopeCases: readonly HttpCase[] = [
         ["ab", "c"],
         ["a", "bc"],
       ] as const;
-      for (const [caller, key] of pairs) assertExecuted(await server.send(by(caller, key)), 201);
+      for (const [caller, key] of pairs) {
+        const first = await server.send(by(caller, key));
+        assertReplay(first, await server.send(by(caller, key)));
+      }
       assert.equal(runs.count, pairs.length);
     },
   },
@@ -121,6 +125,7 @@ export const scopeCases: readonly HttpCase[] = [
       for (const _ of [1, 2]) assertExecuted(await server.send(by(undefined)), 201);
       assert.equal(runs.count, 2);
       assert.equal(server.calls().length, 0, "the store was asked");
+      assertReplay(await server.send(by("ada")), await server.send(by("ada")));
     },
   },
   {

@@ -118,6 +118,7 @@ export const storeFaultCases: readonly HttpCase[] = [
       const pending = server.open(post("/orders", "k1"));
       assertExecuted(await pending.response, 201);
       assert.ok((await pending.endMs) < BOUND_MS);
+      assert.ok(server.calls("complete").length > 0);
       never.open();
     },
   },
@@ -132,6 +133,7 @@ export const storeFaultCases: readonly HttpCase[] = [
       const response = await server.send(post("/orders", "k1"));
       assertExecuted(response, 502);
       assert.deepEqual(JSON.parse(response.body.toString()), { error: "provider" });
+      assert.ok(server.calls("release").length > 0);
     },
   },
   {
