@@ -11,11 +11,11 @@ import type { CallOutcome } from "../core/events.js";
 import type { Fingerprint } from "../core/fingerprint.js";
 import type { Internals } from "../core/idempotency.js";
 import { GLOBAL_SCOPE, identify, MISSING_SCOPE, type ScopeValue, scopeOf } from "../core/key.js";
+import type { CapturedAnswer } from "./answer.js";
 import { encodeDone } from "./done.js";
 import { readKey } from "./key-source.js";
-import type { CapturedAnswer } from "./node-capture.js";
 import type { Route } from "./options.js";
-import type { HttpRequest } from "./port.js";
+import type { BodyReading, HttpRequest } from "./port.js";
 import { readPreferredWaitMs } from "./prefer.js";
 import type { RequestBody } from "./request-body.js";
 
@@ -31,32 +31,79 @@ function pathOf(target: string): string {
 }
 
 export type Asked =
-  | { readonly kind: "call"; readonly call: Omit<Call<CapturedAnswer>, "run"> }
+  | { readonly kind: "call"; readonly call: Call<CapturedAnswer> }
   | { readonly kind: "pass"; readonly outcome: CallOutcome }
   /** The client left while it was sending. */
   | { readonly kind: "left" };
+
+/** What a request says, read before its framework could alter it. */
+export type ReadAhead =
+  /** Without a key there was nothing else to read. */
+  | { readonly kind: "read"; readonly key: string | undefined; readonly fingerprint: Fingerprint | undefined }
+  | { readonly kind: "left" }
+  /** Thrown when its turn comes. */
+  | { readonly kind: "refused"; readonly error: unknown };
+
+const LEFT = { kind: "left" } as const;
 
 /** Turns a request into a call of the core, or says why there is none. */
 export async function ask<C>(
   internals: Internals,
   route: Route<C>,
   operation: string,
-  request: HttpRequest<C>,
+  {
+    request,
+    ahead,
+    run,
+  }: Pick<Call<CapturedAnswer>, "run"> & {
+    readonly request: HttpRequest<C>;
+    readonly ahead: ReadAhead | undefined;
+  },
 ): Promise<Asked> {
   try {
+    if (ahead?.kind === "refused") throw ahead.error;
+    if (ahead?.kind === "left") return LEFT;
     // A key in the body needs the body first; any other is judged before a byte of it is read.
-    const early = route.keyInBody ? await readRequestBody(route, request) : undefined;
-    if (early === "aborted") return { kind: "left" };
-    const key = readKey(route, request, early);
+    const early = ahead === undefined && route.keyInBody ? await readRequestBody(route, request) : undefined;
+    if (early === "aborted") return LEFT;
+    const key = ahead === undefined ? readKey(route, request, early) : ahead.key;
     if (key === undefined) return { kind: "pass", outcome: "missing_key" };
     const scope = await findScope(internals, route, request.carrier);
     if (scope === "run") return { kind: "pass", outcome: "missing_scope" };
-    const body = early ?? (route.readsBody ? await readRequestBody(route, request) : NO_BODY);
-    if (body === "aborted") return { kind: "left" };
-    return { kind: "call", call: callOf(internals, route, operation, request, { key, scope, body }) };
+    const fingerprint = ahead?.fingerprint ?? (await takeFingerprint(route, request, early));
+    if (fingerprint === "aborted") return LEFT;
+    return {
+      kind: "call",
+      call: callOf(internals, route, operation, request, { key, scope, fingerprint, run }),
+    };
   } catch (error) {
     if (isOncekeyError(error)) reportRefusal(internals, operation, error);
     throw error;
+  }
+}
+
+/** Reads key and fingerprint, at once where the body is there. Never fails: what is wrong is refused in its turn. */
+export function readAhead<C>(route: Route<C>, request: HttpRequest<C>): ReadAhead | Promise<ReadAhead> {
+  const refused = (error: unknown): ReadAhead => ({ kind: "refused", error });
+  const read = (reading: BodyReading): ReadAhead => {
+    const body = bodyOf(route, reading);
+    if (body === "aborted") return LEFT;
+    const key = readKey(route, request, body);
+    return {
+      kind: "read",
+      key,
+      fingerprint: key === undefined ? undefined : fingerprintOf(route, request, body),
+    };
+  };
+  try {
+    if (!route.keyInBody && readKey(route, request, undefined) === undefined) {
+      return { kind: "read", key: undefined, fingerprint: undefined };
+    }
+    if (!route.keyInBody && !route.readsBody) return read(NO_BODY);
+    const reading = request.body(route.maxRequestBytes);
+    return reading instanceof Promise ? reading.then(read).catch(refused) : read(reading);
+  } catch (error) {
+    return refused(error);
   }
 }
 
@@ -67,20 +114,37 @@ function callOf<C>(
   route: Route<C>,
   operation: string,
   request: HttpRequest<C>,
-  { key, scope, body }: { readonly key: string; readonly scope: ScopeValue; readonly body: RequestBody },
-): Omit<Call<CapturedAnswer>, "run"> {
+  {
+    key,
+    scope,
+    fingerprint,
+    run,
+  }: Pick<Call<CapturedAnswer>, "fingerprint" | "run"> & { readonly key: string; readonly scope: ScopeValue },
+): Call<CapturedAnswer> {
   const { policy } = route;
   return {
     identity: identify(internals.namespace, scope, operation, [key]),
     operation,
     label: policy.keyLabels ? key : undefined,
-    fingerprint: fingerprintOf(route, request, body),
+    fingerprint,
     policy,
-    signal: request.left,
+    get signal() {
+      return request.left;
+    },
     waitMs: preferredWaitMs(route, request),
     commitRepeats: 0,
     encodeDone,
+    run,
   };
+}
+
+async function takeFingerprint<C>(
+  route: Route<C>,
+  request: HttpRequest<C>,
+  early: RequestBody | undefined,
+): Promise<Fingerprint | "aborted"> {
+  const body = early ?? (route.readsBody ? await readRequestBody(route, request) : NO_BODY);
+  return body === "aborted" ? body : fingerprintOf(route, request, body);
 }
 
 function fingerprintOf<C>(route: Route<C>, request: HttpRequest<C>, body: RequestBody): Fingerprint {
@@ -100,7 +164,10 @@ async function readRequestBody<C>(
   route: Route<C>,
   request: HttpRequest<C>,
 ): Promise<RequestBody | "aborted"> {
-  const read = await request.body(route.maxRequestBytes);
+  return bodyOf(route, await request.body(route.maxRequestBytes));
+}
+
+function bodyOf<C>(route: Route<C>, read: BodyReading): RequestBody | "aborted" {
   switch (read.kind) {
     case "aborted":
       return "aborted";

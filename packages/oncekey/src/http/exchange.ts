@@ -14,18 +14,28 @@ import { isOncekeyError, OncekeyError, unreachable } from "../core/errors.js";
 import type { CallOutcome } from "../core/events.js";
 import type { Idempotency, Internals } from "../core/idempotency.js";
 import type { Work } from "../core/work.js";
-import { ask, shapeOf } from "./asking.js";
+import type { CapturedAnswer, HeaderLine } from "./answer.js";
+import { ask, type ReadAhead, readAhead, shapeOf } from "./asking.js";
 import { judge } from "./judgement.js";
-import type { CapturedAnswer } from "./node-capture.js";
-import type { HeaderLine } from "./node-headers.js";
 import { type HttpOptions, type Route, resolveRoute } from "./options.js";
 import type { HttpAnswering, HttpRequest } from "./port.js";
 import { refusalOf } from "./refusal.js";
 import { replayOf } from "./replay.js";
 
 export interface Exchange<C> {
-  /** Answers one request. Rejects only with what is no refusal of ours: faults of functions given in options. */
-  handle(request: HttpRequest<C>, answering: HttpAnswering): Promise<void>;
+  /** Whether requests of this method are protected. Others need not be put to `handle`; if they are, they pass. */
+  protects(method: string): boolean;
+  /**
+   * Answers one request. Rejects only with what is no refusal of ours: faults of functions given in options.
+   *
+   * @param ahead what `readAhead` gave, where it was asked.
+   */
+  handle(request: HttpRequest<C>, answering: HttpAnswering, ahead?: ReadAhead): Promise<void>;
+  /**
+   * Reads key and fingerprint now, for a framework that alters a body between its parser and its handler. Whatever is
+   * wrong with them is refused by `handle`.
+   */
+  readAhead(request: HttpRequest<C>): ReadAhead | Promise<ReadAhead>;
 }
 
 /**
@@ -37,19 +47,21 @@ export function createExchange<C>(idempotency: Idempotency, options: HttpOptions
   const route = resolveRoute(idempotency, options);
   const { internals } = idempotency;
   return {
-    async handle(request, answering) {
+    protects: (method) => route.methods.has(method),
+    readAhead: (request) => readAhead(route, request),
+    async handle(request, answering, ahead) {
       const operation = route.operation ?? `${request.method} ${shapeOf(request)}`;
       if (!route.methods.has(request.method)) return pass(internals, operation, answering, "passthrough");
       let started = false;
+      const run = (work: Work): Promise<Ended<CapturedAnswer>> => {
+        started = true;
+        return runHandler(internals, route, answering, work);
+      };
       try {
-        const asked = await ask(internals, route, operation, request);
+        const asked = await ask(internals, route, operation, { request, ahead, run });
         if (asked.kind === "pass") return pass(internals, operation, answering, asked.outcome);
         if (asked.kind === "left") return;
-        const run = (work: Work): Promise<Ended<CapturedAnswer>> => {
-          started = true;
-          return runHandler(internals, route, answering, work);
-        };
-        const performed = await internals.perform<CapturedAnswer>({ ...asked.call, run });
+        const performed = await internals.perform(asked.call);
         await answer(route, request, answering, performed);
       } catch (error) {
         await refuse(route, request, answering, error, started);

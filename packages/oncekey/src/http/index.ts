@@ -2,12 +2,12 @@
  * @module
  * `oncekey/http`: the protocol and its parts, for authors of adapters.
  */
+export type { CapturedAnswer, CaptureOptions, HeaderLine, WholeAnswer } from "./answer.js";
+export type { ReadAhead } from "./asking.js";
 export type { DoneAnswer } from "./done.js";
 export type { Exchange } from "./exchange.js";
 export { createExchange } from "./exchange.js";
 export type { FingerprintRequest, FingerprintSetting } from "./fingerprint.js";
-export type { CapturedAnswer } from "./node-capture.js";
-export type { HeaderLine, WholeAnswer } from "./node-headers.js";
 export type { HttpArguments, HttpOptions, KeySource, Scope, ScopedHttpOptions } from "./options.js";
 export type { BodyReading, Capturing, HttpAnswering, HttpRequest } from "./port.js";
 export type { Messages, Problem, ProblemOptions, ProblemText } from "./problem.js";

@@ -5,13 +5,12 @@
  * Invariant: there is one look, at what was really answered, and it never fails: a rule that throws gives way to the default.
  */
 import type { Ended } from "../core/call.js";
-import { unreachable } from "../core/errors.js";
+import { isOncekeyError, unreachable } from "../core/errors.js";
 import type { Internals } from "../core/idempotency.js";
 import { keepsStatus, refusedBeforeWork } from "../core/policy.js";
 import type { StoredOutcome } from "../core/record.js";
+import type { CapturedAnswer, HeaderLine } from "./answer.js";
 import { keepHeaders } from "./kept-headers.js";
-import type { CapturedAnswer } from "./node-capture.js";
-import type { HeaderLine } from "./node-headers.js";
 import type { Route } from "./options.js";
 import { encodeSnapshot, tombstoneOf } from "./snapshot.js";
 
@@ -24,13 +23,18 @@ export function judge<C>(
 ): Ended<CapturedAnswer> {
   switch (answer.kind) {
     case "aborted":
-      return { kind: "failed", value: answer, code: "ABORTED", performed: "maybe" };
+      return {
+        kind: "failed",
+        value: answer,
+        code: "ABORTED",
+        performed: saysNothingHappened(answer) ? "no" : "maybe",
+      };
     case "outgrown":
       return { kind: "failed", value: answer, code: "RESULT_TOO_LARGE", performed: "maybe" };
     case "answered": {
       const { status, headers } = answer;
       if (!isKept(internals, route, status, headers)) {
-        const performed = refusedBeforeWork(status) ? "no" : "maybe";
+        const performed = refusedBeforeWork(status) || saysNothingHappened(answer) ? "no" : "maybe";
         return { kind: "failed", value: answer, code: `HTTP_${status}`, performed };
       }
       const commit = route.commitWhen({ status }) ? "everything" : "record";
@@ -39,6 +43,11 @@ export function judge<C>(
     default:
       return unreachable(answer);
   }
+}
+
+/** The handler threw `notPerformed`, whatever answer an error handler made of it. */
+function saysNothingHappened({ thrown }: { readonly thrown?: unknown }): boolean {
+  return isOncekeyError(thrown, "NOT_PERFORMED");
 }
 
 /** A rule that throws must not turn an answer into a fault: then the default rule decides. */

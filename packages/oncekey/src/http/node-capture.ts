@@ -6,34 +6,13 @@
  * `thaw` puts back. What the handler calls is followed in `node-methods.ts`; letting go is in `node-response.ts`.
  */
 import type { ServerResponse } from "node:http";
-import type { Clock, Timer } from "../core/clock.js";
+import type { Timer } from "../core/clock.js";
+import type { CapturedAnswer, CaptureOptions, HeaderLine } from "./answer.js";
 import { type BoundedBody, boundedBody } from "./bounded-body.js";
 import { followPipes, type GoneBy, watchConnection } from "./node-connection.js";
-import { type HeaderLine, type HeadFields, headerLines } from "./node-headers.js";
+import { type HeadFields, headerLines } from "./node-headers.js";
 
-export interface NodeCaptureOptions {
-  /** What waits for `release`: the end of the answer, or all of it. */
-  readonly hold: "end" | "everything";
-  /** A larger body passes whole and is only counted. */
-  readonly maxResultBytes: number;
-  /** How long an answer that has begun may go on after its client has left. */
-  readonly drainMs: number;
-  readonly clock: Clock;
-}
-
-export type CapturedAnswer =
-  | {
-      readonly kind: "answered";
-      readonly status: number;
-      /** Every line that was set, those of outer layers included. */
-      readonly headers: readonly HeaderLine[];
-      /** `undefined`: too large, or cut off after the client had left. */
-      readonly body: Uint8Array | undefined;
-    }
-  /** Destroyed by the handler or its framework, or shorter than its Content-Length. */
-  | { readonly kind: "aborted"; readonly status: number | undefined }
-  /** Only with `hold: "everything"`: a stream that cannot be held whole. `replaceWith` has to follow. */
-  | { readonly kind: "outgrown"; readonly status: number };
+export type { CapturedAnswer, CaptureOptions as NodeCaptureOptions } from "./answer.js";
 
 export type Chunk = string | Uint8Array;
 export type Callback = (error?: Error | null) => void;
@@ -69,7 +48,7 @@ export interface Capture {
   /** `res` again, with what its type hides. */
   readonly own: Methods & Rendered;
   readonly real: Methods;
-  readonly options: NodeCaptureOptions;
+  readonly options: CaptureOptions;
   readonly headersBefore: readonly HeaderLine[];
   readonly body: BoundedBody;
   readonly settle: (answer: CapturedAnswer) => void;
@@ -96,7 +75,7 @@ export interface Capture {
 
 export function openCapture(
   res: ServerResponse,
-  options: NodeCaptureOptions,
+  options: CaptureOptions,
 ): { capture: Capture; ended: Promise<CapturedAnswer> } {
   const own = res as unknown as Capture["own"];
   let settle: Capture["settle"] = () => {};

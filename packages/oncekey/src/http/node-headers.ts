@@ -7,16 +7,9 @@
  * is left to the caller.
  */
 import type { ClientRequest, OutgoingHttpHeader, OutgoingHttpHeaders, ServerResponse } from "node:http";
+import type { HeaderLine, WholeAnswer } from "./answer.js";
 
-/** One field line, as it goes over the wire. */
-export type HeaderLine = readonly [name: string, value: string];
-
-/** A complete answer, such as a replay or a refusal. */
-export interface WholeAnswer {
-  readonly status: number;
-  readonly headers: readonly HeaderLine[];
-  readonly body: Uint8Array;
-}
+export type { HeaderLine, WholeAnswer } from "./answer.js";
 
 /** The three forms that `writeHead` takes: an object, a flat list of names and values, a list of pairs. */
 export type HeadFields =

@@ -9,10 +9,11 @@ import { configurationError, isOncekeyError } from "../core/errors.js";
 import type { Idempotency } from "../core/idempotency.js";
 import type { KeyInput, Missing } from "../core/key.js";
 import { DEFAULT_LIMITS } from "../core/limits.js";
-import { countProblems, durationProblems, type Policy, type ResolvedPolicy } from "../core/policy.js";
+import type { Policy, ResolvedPolicy } from "../core/policy.js";
+import { countProblems, durationProblems } from "../core/policy-checks.js";
+import type { WholeAnswer } from "./answer.js";
 import { createFingerprinter, type Fingerprinter, type FingerprintSetting } from "./fingerprint.js";
 import { parsePointer } from "./json-pointer.js";
-import type { WholeAnswer } from "./node-headers.js";
 import { type Problem, type ProblemOptions, problemOptionProblems } from "./problem.js";
 import type { Snapshot } from "./snapshot.js";
 

@@ -6,8 +6,7 @@
  * and exactly one of `pass`, `send` and `start` is called on it.
  */
 import type { Work } from "../core/work.js";
-import type { CapturedAnswer, NodeCaptureOptions } from "./node-capture.js";
-import type { HeaderLine, WholeAnswer } from "./node-headers.js";
+import type { CapturedAnswer, CaptureOptions, HeaderLine, WholeAnswer } from "./answer.js";
 import type { RequestBody } from "./request-body.js";
 
 /** What a body's reading gives: `gone` = consumed before us and not kept; `aborted` = its client has left. */
@@ -30,12 +29,12 @@ export interface HttpRequest<C> {
   readonly lines: (name: string) => readonly string[];
   /** Reads the body so that the handler can read it again. Called at most once, before the handler starts. */
   readonly body: (maxBytes: number) => BodyReading | Promise<BodyReading>;
-  /** Aborts when the client leaves. */
+  /** Aborts when the client leaves. Looked at only by a repeat that waits and by a refusal, so it may be a getter. */
   readonly left: AbortSignal | undefined;
 }
 
 /** How a handler's answer is captured. */
-export interface Capturing extends Pick<NodeCaptureOptions, "hold" | "maxResultBytes" | "drainMs" | "clock"> {
+export interface Capturing extends CaptureOptions {
   /** To be set on the answer before the handler begins. */
   readonly headers: readonly HeaderLine[];
 }

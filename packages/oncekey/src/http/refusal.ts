@@ -5,7 +5,7 @@
  * Invariant: whatever renders it, a refusal is never a record.
  */
 import type { OncekeyError } from "../core/errors.js";
-import type { WholeAnswer } from "./node-headers.js";
+import type { WholeAnswer } from "./answer.js";
 import type { Route } from "./options.js";
 import type { HttpRequest } from "./port.js";
 import { problemOf, renderProblem } from "./problem.js";

@@ -7,8 +7,8 @@
  */
 import { OncekeyError } from "../core/errors.js";
 import type { StoredOutcome } from "../core/record.js";
+import type { HeaderLine, WholeAnswer } from "./answer.js";
 import { forClient, needsDecoding } from "./content-coding.js";
-import type { HeaderLine, WholeAnswer } from "./node-headers.js";
 import type { Route } from "./options.js";
 import type { HttpRequest } from "./port.js";
 import { decodeSnapshot, type Snapshot } from "./snapshot.js";
