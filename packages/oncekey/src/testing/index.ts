@@ -1,6 +1,7 @@
 /**
  * @module
- * What the authors of stores, adapters and of tests need: contracts to run, a clock to move, a store that fails on purpose.
+ * What the authors of stores, adapters and of tests need: contracts to run, a clock to move, a store that
+ * fails on purpose.
  */
 
 export {
@@ -25,7 +26,16 @@ export {
   type RunningServer,
   type ServeOptions,
   startServer,
-  type TestRunner,
   type TransactionalStore,
 } from "./http-contract/index.js";
 export { type ManualClock, manualClock } from "./manual-clock.js";
+export {
+  bindStoreContract,
+  type ContractRows,
+  runStoreCase,
+  type StoreCase,
+  type StoreContext,
+  type StoreContractSetup,
+  type StoreSubject,
+  storeContract,
+} from "./store-contract/index.js";

@@ -2,14 +2,9 @@
  * @module
  * Runs the contract in whatever test runner has `describe` and `it`.
  */
+import type { TestRunner } from "../test-runner.js";
 import type { HttpCase } from "./case.js";
 import { type HttpContractSetup, withContext } from "./context.js";
-
-/** What Vitest, Jest, Mocha and `node:test` have in common. */
-export interface TestRunner {
-  describe(name: string, body: () => void): unknown;
-  it(name: string, body: () => Promise<void>): unknown;
-}
 
 /**
  * Registers every case. A waived case is run too: it has to fail, or the waiver has outlived its reason.
@@ -32,7 +27,7 @@ export function bindCases(
         if (one.needs === "transactions" && setup.openTransactionalStore === undefined) continue;
         const waiver = waivers[one.name];
         if (waiver === undefined) it(one.name, () => withContext(setup, one.run));
-        else it(`${one.name} (waived: ${waiver})`, () => expectFailure(setup, one));
+        else it(`waived: ${one.name} (${waiver})`, () => expectFailure(setup, one));
       }
     });
   }

@@ -1,7 +1,8 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { memoryStore } from "oncekey/stores/memory";
 import { describe, expect, it } from "vitest";
-import { bindCases, type TestRunner } from "./bind.js";
+import type { TestRunner } from "../test-runner.js";
+import { bindCases } from "./bind.js";
 import { withContext } from "./context.js";
 import {
   type BoundRoute,
@@ -115,8 +116,8 @@ describe("waivers", () => {
       bindCases(runner, { some: [passing, failing] }, { ...careless, waivers }),
     );
     expect([...ends]).toEqual([
-      ["passes (waived: no reason)", "failed"],
-      ["fails (waived: cannot be done here)", "passed"],
+      ["waived: passes (no reason)", "failed"],
+      ["waived: fails (cannot be done here)", "passed"],
     ]);
   });
 

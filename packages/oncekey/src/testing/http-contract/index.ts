@@ -5,7 +5,8 @@
  * A framework is put under it by a few lines that say how it serves a route (`HttpContractSetup`), and by
  * waivers for what it cannot do.
  */
-import { bindCases, type TestRunner } from "./bind.js";
+import type { TestRunner } from "../test-runner.js";
+import { bindCases } from "./bind.js";
 import type { HttpCase } from "./case.js";
 import { endingCases } from "./cases/endings.js";
 import { fingerprintCases } from "./cases/fingerprint.js";
@@ -20,7 +21,7 @@ import { storeFaultCases } from "./cases/store-faults.js";
 import { streamCases } from "./cases/streams.js";
 import type { HttpContractSetup } from "./context.js";
 
-export type { TestRunner } from "./bind.js";
+export type { TestRunner } from "../test-runner.js";
 export type { HttpCase } from "./case.js";
 export type {
   ContractApp,

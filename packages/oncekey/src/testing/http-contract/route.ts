@@ -108,12 +108,19 @@ export interface ContractRoute {
 export type ReadHeader<Carrier> = (carrier: Carrier, name: string) => string | undefined;
 
 /** A route with everything filled in, as a binding gets it. */
-export interface BoundRoute extends Required<Omit<ContractRoute, "protect" | "scope">> {
+export interface BoundRoute {
+  readonly method: string;
+  readonly path: string;
+  readonly mount: string;
+  readonly parses: Parses;
   readonly protected: boolean;
   /** What to give to the adapter under test. */
-  options<Carrier>(
-    header: ReadHeader<Carrier>,
-  ): CommonOptions & { readonly scope: "global" | ((carrier: Carrier) => string | undefined) };
+  options<Carrier>(header: ReadHeader<Carrier>): BoundOptions<Carrier>;
+  handle(request: HandlerRequest): Reply | Promise<Reply>;
+}
+
+export interface BoundOptions<Carrier> extends CommonOptions {
+  readonly scope: "global" | ((carrier: Carrier) => string | undefined);
 }
 
 export function boundRoute(route: ContractRoute): BoundRoute {
@@ -129,10 +136,7 @@ export function boundRoute(route: ContractRoute): BoundRoute {
   };
 }
 
-function scopeOf<Carrier>(
-  source: ScopeSource,
-  header: ReadHeader<Carrier>,
-): "global" | ((carrier: Carrier) => string | undefined) {
+function scopeOf<Carrier>(source: ScopeSource, header: ReadHeader<Carrier>): BoundOptions<Carrier>["scope"] {
   switch (source) {
     case "global":
       return "global";

@@ -1,0 +1,118 @@
+/**
+ * @module
+ * The contract of stores: every promise of the port as data, tied to no test runner.
+ *
+ * Invariant: a case that a store is excused from is named with its reason, and failing is part of the excuse:
+ * a waiver of a promise that is kept is itself a failure, so waivers say exactly what a store cannot do.
+ */
+import type { RecordKey } from "../../core/record.js";
+import type { Store } from "../../core/store.js";
+import type { TestRunner } from "../test-runner.js";
+import { claiming } from "./claiming.js";
+import { completing } from "./completing.js";
+import { PAST_SHORT_MS, type StoreCase, type StoreContext, type StoreSubject } from "./context.js";
+import { ending } from "./ending.js";
+import { leases } from "./leases.js";
+import { looking } from "./looking.js";
+import { releasing } from "./releasing.js";
+import { resolving } from "./resolving.js";
+import { retaining } from "./retaining.js";
+import { transactions } from "./transactions.js";
+import { unknown } from "./unknown.js";
+import { watching } from "./watching.js";
+
+export type { ContractRows, StoreCase, StoreContext, StoreSubject } from "./context.js";
+
+/** All promises of the port, each with what goes wrong for a user of a store that breaks it. */
+export const storeContract: readonly StoreCase[] = [
+  ...claiming,
+  ...leases,
+  ...completing,
+  ...releasing,
+  ...unknown,
+  ...resolving,
+  ...retaining,
+  ...looking,
+  ...watching,
+  ...transactions,
+  ...ending,
+];
+
+export interface StoreContractSetup<Tx = unknown> {
+  /** Opens the store on fresh, empty records; called once for each case. */
+  open(): StoreSubject<Tx> | Promise<StoreSubject<Tx>>;
+  /** Cases, by name or by group, that the store does not keep, with the reason why not. */
+  readonly waivers?: Readonly<Record<string, string>> | undefined;
+  /**
+   * How often each race is run.
+   *
+   * @defaultValue 100
+   */
+  readonly raceRounds?: number | undefined;
+}
+
+/**
+ * Runs the contract of stores with a test runner.
+ *
+ * @example bindStoreContract({ describe, it }, { open: () => ({ store: myStore(), sleep }) });
+ */
+export function bindStoreContract<Tx>(runner: TestRunner, setup: StoreContractSetup<Tx>): void {
+  const { waivers = {} } = setup;
+  for (const name of new Set(storeContract.map((one) => one.group))) {
+    runner.describe(name, () => {
+      for (const one of storeContract.filter((other) => other.group === name)) {
+        const reason = waivers[one.name] ?? waivers[one.group];
+        runner.it(reason === undefined ? one.name : `${one.name} (waived: ${reason})`, () =>
+          reason === undefined ? runStoreCase(one, setup) : failsAsWaived(one, setup, reason),
+        );
+      }
+    });
+  }
+  const known = new Set(storeContract.flatMap((one) => [one.name, one.group]));
+  const idle = Object.keys(waivers).filter((name) => !known.has(name));
+  if (idle.length > 0) throw new Error(`There is no case and no group to waive named: ${idle.join("; ")}`);
+}
+
+/** Runs one case on a store opened for it; rejects if the promise is broken. */
+export async function runStoreCase<Tx>(one: StoreCase, setup: StoreContractSetup<Tx>): Promise<void> {
+  const subject = await setup.open();
+  const opened: Store[] = [subject.store];
+  try {
+    await one.run(contextOf(subject, opened, setup.raceRounds ?? 100));
+  } finally {
+    await Promise.allSettled(opened.map((store) => store.close()));
+    await subject.dispose?.();
+  }
+}
+
+async function failsAsWaived<Tx>(
+  one: StoreCase,
+  setup: StoreContractSetup<Tx>,
+  reason: string,
+): Promise<void> {
+  try {
+    await runStoreCase(one, setup);
+  } catch {
+    return;
+  }
+  throw new Error(`The store keeps this promise; it need not be waived: ${reason}`);
+}
+
+function contextOf<Tx>(subject: StoreSubject<Tx>, opened: Store[], raceRounds: number): StoreContext {
+  const { store } = subject;
+  return {
+    store,
+    async connections(count) {
+      while (opened.length < count && subject.another !== undefined) opened.push(await subject.another());
+      return Array.from({ length: count }, (_, index) => opened[index] ?? store);
+    },
+    sleep: (ms) => subject.sleep(ms),
+    lapse: () => subject.sleep(PAST_SHORT_MS),
+    async damage(key: RecordKey) {
+      if (subject.damage === undefined) throw new Error("The binding cannot damage a record");
+      await subject.damage(key);
+    },
+    rows: subject.rows as StoreContext["rows"],
+    raceRounds,
+  };
+}

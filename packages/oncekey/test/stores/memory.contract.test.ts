@@ -1,0 +1,21 @@
+import { memoryStore } from "oncekey/stores/memory";
+import { bindStoreContract, manualClock } from "oncekey/testing";
+import { describe, it } from "vitest";
+
+const NO_OTHER = "records in memory are reached through one store only";
+
+bindStoreContract(
+  { describe, it },
+  {
+    open() {
+      const clock = manualClock();
+      return { store: memoryStore({ clock, sweepIntervalMs: 0 }), sleep: clock.advance };
+    },
+    waivers: {
+      transactions: "there is no database whose rows could commit with the record",
+      "a record that cannot be read is an error, never no record": "nothing can damage an object in memory",
+      "an unreadable record does not spoil the batch that it is in": "nothing can damage an object in memory",
+      "one connection that is closed leaves the others working": NO_OTHER,
+    },
+  },
+);
