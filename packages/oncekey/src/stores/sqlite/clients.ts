@@ -60,7 +60,7 @@ export function fromBetterSqlite3(open: () => BetterSqlite3Database): SqliteDriv
 }
 
 /**
- * The client built into Node from version 22.5 on; on Node 20 there is none, use libsql or better-sqlite3.
+ * The client built into Node, without a flag from version 22.13 on; on Node 20 there is none, use libsql or better-sqlite3.
  *
  * @param open opens a new connection to the file at each call: `() => new DatabaseSync("orders.db")`.
  */
