@@ -8,19 +8,7 @@
 import type { IncomingMessage } from "node:http";
 import { types } from "node:util";
 import { joined } from "./bounded-body.js";
-
-export type PeekedBody =
-  /** The request has no body; its stream was not touched. */
-  | { readonly kind: "none" }
-  | { readonly kind: "bytes"; readonly bytes: Uint8Array }
-  /** Somebody has read and parsed it before: what they left in `req.body`. */
-  | { readonly kind: "parsed"; readonly value: unknown }
-  /** More than `maxBytes`. It can still be read whole. */
-  | { readonly kind: "too-large" }
-  /** Read before, wholly or in part, and not kept. */
-  | { readonly kind: "gone" }
-  /** The client left before it was all there. */
-  | { readonly kind: "aborted" };
+import type { BodyReading } from "./port.js";
 
 /** What body parsers leave behind. */
 interface ParsedRequest {
@@ -39,14 +27,15 @@ export function fieldLines({ rawHeaders }: IncomingMessage, name: string): strin
   return lines;
 }
 
-const peeked = new WeakMap<IncomingMessage, Promise<PeekedBody>>();
+const peeked = new WeakMap<IncomingMessage, Promise<BodyReading>>();
 
 /**
  * The body of `req`, of which up to `maxBytes` are read and put back. Asked again it tells the same.
  *
+ * A body that was parsed before is what the parser left in `req.body`; one that is too large can still be read whole.
  * How long a slow client may take is bounded by the server's `requestTimeout` (5 minutes unless set).
  */
-export function peekBody(req: IncomingMessage, maxBytes: number): Promise<PeekedBody> {
+export function peekBody(req: IncomingMessage, maxBytes: number): Promise<BodyReading> {
   let body = peeked.get(req);
   if (body === undefined) {
     body = lookAt(req, maxBytes);
@@ -55,18 +44,24 @@ export function peekBody(req: IncomingMessage, maxBytes: number): Promise<Peeked
   return body;
 }
 
-async function lookAt(req: IncomingMessage, maxBytes: number): Promise<PeekedBody> {
-  const length = req.headers["content-length"];
-  if (req.headers["transfer-encoding"] === undefined && Number(length ?? 0) === 0) return { kind: "none" };
+async function lookAt(req: IncomingMessage, maxBytes: number): Promise<BodyReading> {
+  const length = declaredLength(req);
+  if (length === undefined && req.headers["transfer-encoding"] === undefined) return { kind: "none" };
+  if (length === 0) return { kind: "none" };
+  if (length !== undefined && length > maxBytes) return { kind: "too-large", length };
   // Decoded text cannot be put back as the bytes it was.
   if (req.readableDidRead || req.readableFlowing === true || req.readableEncoding !== null)
     return readBefore(req);
   if (req.destroyed) return { kind: "aborted" };
-  if (Number(length ?? 0) > maxBytes) return { kind: "too-large" };
   // By the next tick all that came with the head is parsed; looking at an empty stream would end it.
   await undefined;
   if (isWhole(req) && req.readableLength === 0) return { kind: "none" };
   return readAndPutBack(req, maxBytes);
+}
+
+function declaredLength({ headers }: IncomingMessage): number | undefined {
+  const length = headers["content-length"];
+  return length === undefined ? undefined : Number(length);
 }
 
 /** Requests that a framework injects do not have `complete`; they come in one piece. */
@@ -75,7 +70,7 @@ function isWhole({ complete }: { readonly complete: boolean | undefined }): bool
 }
 
 /** Files that a multipart parser took are not in what it left, so what it left is not the body. */
-function readBefore(req: IncomingMessage & ParsedRequest): PeekedBody {
+function readBefore(req: IncomingMessage & ParsedRequest): BodyReading {
   if (types.isUint8Array(req.rawBody)) return { kind: "bytes", bytes: req.rawBody };
   const multipart = /^\s*multipart\//i.test(req.headers["content-type"] ?? "");
   if (!req.readableEnded || multipart || req.body === undefined) return { kind: "gone" };
@@ -86,11 +81,11 @@ function readBefore(req: IncomingMessage & ParsedRequest): PeekedBody {
  * Bytes are put back when the parser has seen the last one and before the stream says `end`, which it does in
  * a later tick than the read that emptied it, and only if it is still empty then.
  */
-function readAndPutBack(req: IncomingMessage, maxBytes: number): Promise<PeekedBody> {
+function readAndPutBack(req: IncomingMessage, maxBytes: number): Promise<BodyReading> {
   return new Promise((resolve) => {
     const chunks: Uint8Array[] = [];
     let size = 0;
-    const done = (body: PeekedBody): void => {
+    const done = (body: BodyReading): void => {
       req.off("readable", onReadable);
       req.off("close", onClose);
       resolve(body);
@@ -109,8 +104,9 @@ function readAndPutBack(req: IncomingMessage, maxBytes: number): Promise<PeekedB
   });
 }
 
-function putBack(req: IncomingMessage, bytes: Uint8Array, maxBytes: number): PeekedBody {
+function putBack(req: IncomingMessage, bytes: Uint8Array, maxBytes: number): BodyReading {
   if (bytes.byteLength === 0) return { kind: "none" };
   req.unshift(bytes);
-  return bytes.byteLength > maxBytes ? { kind: "too-large" } : { kind: "bytes", bytes };
+  if (bytes.byteLength > maxBytes) return { kind: "too-large", length: declaredLength(req) };
+  return { kind: "bytes", bytes };
 }

@@ -43,6 +43,8 @@ export interface NodeCapture {
    * nothing, if the head has left or the answer was let go.
    */
   replaceWith(answer: WholeAnswer): boolean;
+  /** Breaks the connection, so that what has left cannot pass for a whole answer. */
+  cut(): void;
 }
 
 /** Begins to capture `res`, on which nothing has been sent yet. */
@@ -55,6 +57,7 @@ export function captureNodeResponse(res: ServerResponse, options: NodeCaptureOpt
     headSent: () => capture.headLeft,
     release: () => release(capture),
     replaceWith: (answer) => replace(capture, answer),
+    cut: () => cut(capture),
   };
 }
 
@@ -83,6 +86,11 @@ function replace(capture: Capture, answer: WholeAnswer): boolean {
   resetLines(res, capture.headersBefore);
   sendAnswer(res, answer, (body) => real.end.call(res, body));
   return true;
+}
+
+function cut(capture: Capture): void {
+  stepAside(capture);
+  capture.real.destroy.call(capture.res);
 }
 
 /** Ends the capture: from here on every call reaches the real response. `false` if that was so already. */

@@ -5,13 +5,14 @@ import express, { type RequestHandler } from "express";
 import express4 from "express4";
 import multer from "multer";
 import { describe, expect, it } from "vitest";
-import { fieldLines, type PeekedBody, peekBody } from "../../src/http/node-request.js";
+import { fieldLines, peekBody } from "../../src/http/node-request.js";
+import type { BodyReading } from "../../src/http/port.js";
 import { listen, post, type RawClient, type TestServer } from "./raw-http.js";
 
 const LIMIT = 64 * 1024;
 
 interface Seen {
-  readonly body: PeekedBody;
+  readonly body: BodyReading;
   /** What the handler read afterwards. */
   readonly read: string;
 }
@@ -108,16 +109,16 @@ describe.each(readers)("a body that is read by %s afterwards", (_name, read) => 
     expect(seen).toEqual([{ body: { kind: "none" }, read: "" }]);
   });
 
-  it.each<[string, (body: string) => string]>([
-    ["with a length", (body) => post("/", body)],
-    ["in chunks", (body) => `${chunkedHead}${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`],
-  ])("that is too large %s can still be read whole", async (_how, request) => {
+  it.each<[string, (body: string) => string, number | undefined]>([
+    ["with a length", (body) => post("/", body), 10 * LIMIT],
+    ["in chunks", (body) => `${chunkedHead}${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`, undefined],
+  ])("that is too large %s can still be read whole", async (_how, request, length) => {
     const body = "0123456789".repeat(LIMIT);
     const { server, seen } = await peeking(read);
     const client = await server.connect();
     client.send(request(body));
     expect((await client.answer()).status).toBe(200);
-    expect(seen).toMatchObject([{ body: { kind: "too-large" } }]);
+    expect(seen[0]?.body).toEqual({ kind: "too-large", length });
     expect(seen[0]?.read === body).toBe(true);
   });
 
@@ -143,7 +144,7 @@ describe("a body that is bytes", () => {
   });
 
   it("is told again to whoever asks again, also after it was read", async () => {
-    const answers: PeekedBody[] = [];
+    const answers: BodyReading[] = [];
     const server = await listen(async (req, res) => {
       answers.push(await peekBody(req, LIMIT));
       await text(req);
@@ -177,8 +178,8 @@ describe("a body that somebody has read before", () => {
   async function peekAfter(
     before: (req: IncomingMessage) => unknown,
     headers: string[] = [],
-  ): Promise<PeekedBody> {
-    let body: PeekedBody = { kind: "none" };
+  ): Promise<BodyReading> {
+    let body: BodyReading = { kind: "none" };
     const server = await listen(async (req, res) => {
       await before(req);
       body = await peekBody(req, LIMIT);
@@ -194,6 +195,19 @@ describe("a body that somebody has read before", () => {
     const left = async (req: IncomingMessage): Promise<unknown> =>
       Object.assign(req, { body: JSON.parse(await text(req)) });
     expect(await peekAfter(left)).toEqual({ kind: "parsed", value: { a: 1 } });
+  });
+
+  it("is too large by its length, also when it was parsed", async () => {
+    let body: BodyReading = { kind: "none" };
+    const server = await listen(async (req, res) => {
+      Object.assign(req, { body: await text(req) });
+      body = await peekBody(req, 4);
+      res.end();
+    });
+    const client = await server.connect();
+    client.send(post("/", "hello"));
+    await client.answer();
+    expect(body).toEqual({ kind: "too-large", length: 5 });
   });
 
   it("is the bytes, if they kept them", async () => {
