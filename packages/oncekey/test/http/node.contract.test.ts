@@ -1,7 +1,13 @@
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from "node:http";
 import { Readable } from "node:stream";
 import { idempotent } from "oncekey/http/node";
-import { type BoundRoute, bindHttpContract, type ContractApp, type Reply, startServer } from "oncekey/testing";
+import {
+  type BoundRoute,
+  bindHttpContract,
+  type ContractApp,
+  type Reply,
+  startServer,
+} from "oncekey/testing";
 import { describe, it } from "vitest";
 import { contractStores } from "../support/contract-stores.js";
 
