@@ -55,9 +55,9 @@ export interface StoreCase {
 }
 
 /** A lease or retention that a case lets end. Long enough that a slow machine does not end it by itself. */
-export const SHORT_MS = 250;
+export const SHORT_MS = 300;
 /** Past the end of `SHORT_MS`, rounding and scheduling included. */
-export const PAST_SHORT_MS = SHORT_MS + 60;
+export const PAST_SHORT_MS = SHORT_MS + 80;
 
 /** Puts the name of their group on cases. */
 export function group(name: string, cases: readonly Omit<StoreCase, "group">[]): readonly StoreCase[] {
