@@ -40,7 +40,11 @@ async function measure(framework, variant, body, replay) {
   const server = await start(framework, variant);
   let count = 0;
   const fixed = requestBytes("/orders", body, "the-one-key");
-  const next = replay ? () => fixed : () => requestBytes("/orders", body, `key-${(count += 1)}`);
+  const fresh = () => {
+    count += 1;
+    return requestBytes("/orders", body, `key-${count}`);
+  };
+  const next = replay ? () => fixed : fresh;
   if (replay) await load({ port: server.port, connections: 1, forMs: 50, next });
   await load({ port: server.port, connections: CONNECTIONS, forMs: 500, next });
   const before = await server.facts();

@@ -45,30 +45,28 @@ async function slowShared() {
 async function startFastify() {
   const app = fastify();
   app.get("/other", (_, reply) => reply.send({ ok: true }));
-  await app.register(async (scope) => {
-    if (idempotency) await scope.register(idempotentFastify(idempotency, options));
-    if (floor) {
-      scope.addHook("preHandler", (request, reply, done) => {
-        const begun = floor.begin(request.headers["idempotency-key"], request.body);
-        if (begun.kind === "run") return done();
-        reply
-          .code(begun.status)
-          .header("Idempotency-Replayed", "true")
-          .header("content-type", "application/json")
-          .send(begun.body ?? "");
-      });
-      scope.addHook("onSend", (request, reply, payload, done) => {
-        floor.end(request.headers["idempotency-key"], reply.statusCode, payload);
-        done(null, payload);
-      });
-    }
-    scope.post("/orders", (_, reply) => {
-      reply.code(201).send(run());
+  if (idempotency) await app.register(idempotentFastify(idempotency, options));
+  if (floor) {
+    app.addHook("preHandler", (request, reply, done) => {
+      const begun = floor.begin(request.headers["idempotency-key"], request.body);
+      if (begun.kind === "run") return done();
+      reply
+        .code(begun.status)
+        .header("Idempotency-Replayed", "true")
+        .header("content-type", "application/json")
+        .send(begun.body ?? "");
     });
-    scope.post("/slow", async (_, reply) => {
-      reply.code(201);
-      return idempotency ? later(SLOW_MS).then(run) : slowShared();
+    app.addHook("onSend", (request, reply, payload, done) => {
+      floor.end(request.headers["idempotency-key"], reply.statusCode, payload);
+      done(null, payload);
     });
+  }
+  app.post("/orders", (_, reply) => {
+    reply.code(201).send(run());
+  });
+  app.post("/slow", async (_, reply) => {
+    reply.code(201);
+    return idempotency ? later(SLOW_MS).then(run) : slowShared();
   });
   await app.listen({ port: 0, host: "127.0.0.1" });
   return app.server.address().port;
