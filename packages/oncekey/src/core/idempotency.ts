@@ -158,9 +158,9 @@ export function createIdempotency<
     waitUntil,
     ...given
   } = options;
-  const policy: Policy = given;
   const { limits, problems } = resolveLimits(givenLimits);
-  problems.push(...unknownProblems(policy), ...scopeProblems(scope), ...storeProblems(store, policy));
+  const policy = layerPolicies(given, { maxResultBytes: limits.maxResultBytes });
+  problems.push(...unknownProblems(given), ...scopeProblems(scope), ...storeProblems(store, policy));
   if (problems.length > 0) throw configurationError("Idempotency", problems);
   const facts = factsOf(store);
 

@@ -8,7 +8,6 @@
 import { configurationError, isOncekeyError } from "../core/errors.js";
 import type { Idempotency } from "../core/idempotency.js";
 import type { KeyInput, Missing } from "../core/key.js";
-import { DEFAULT_LIMITS } from "../core/limits.js";
 import type { Policy, ResolvedPolicy } from "../core/policy.js";
 import { countProblems, durationProblems } from "../core/policy-checks.js";
 import type { WholeAnswer } from "./answer.js";
@@ -156,6 +155,7 @@ function complete<C>(
   fingerprint: Fingerprinter,
 ): Route<C> {
   const keys = sourcesOf(options.key);
+  const { limits } = idempotency.internals;
   return {
     policy,
     fingerprint,
@@ -167,11 +167,11 @@ function complete<C>(
     onMissingKey: options.onMissingKey ?? "reject",
     methods: new Set((options.methods ?? METHODS).map((method) => method.toUpperCase())),
     readsBody: options.fingerprint !== "off",
-    maxKeyLength: options.maxKeyLength ?? DEFAULT_LIMITS.maxKeyLength,
-    maxRequestBytes: options.maxRequestBytes ?? DEFAULT_LIMITS.maxRequestBytes,
+    maxKeyLength: options.maxKeyLength ?? limits.maxKeyLength,
+    maxRequestBytes: options.maxRequestBytes ?? limits.maxRequestBytes,
     onRequestTooLarge: options.onRequestTooLarge ?? "refuse",
     drainMs: options.drainMs ?? DEFAULT_DRAIN_MS,
-    maxWaitMs: options.maxWaitMs ?? idempotency.internals.limits.maxWaitMs,
+    maxWaitMs: options.maxWaitMs ?? limits.maxWaitMs,
     onTombstone: options.onTombstone ?? "status",
     commitWhen: options.commitWhen ?? (({ status }) => status < 400),
     problems: { messages: options.messages, docs: options.docs, challenge: options.challenge },
