@@ -10,6 +10,7 @@ import { OncekeyError } from "../../core/errors.js";
 import type { RecordKey } from "../../core/record.js";
 import type { Moment } from "./clocks.js";
 import { faultOf, rollBack, type SqliteConnection } from "./driver.js";
+import { unavailable } from "./pace.js";
 import type { Records } from "./statements.js";
 
 /** One call, waiting to be written. */
@@ -74,7 +75,7 @@ export function runBatch(
     throw error;
   }
   for (const entry of entries) {
-    if (failed.has(entry)) entry.fail(failed.get(entry));
+    if (failed.has(entry)) entry.fail(unavailable(failed.get(entry)));
     else entry.answer();
   }
 }

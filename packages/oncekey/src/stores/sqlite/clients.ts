@@ -126,12 +126,26 @@ function ofBetterSqlite3(
   return {
     client: database,
     prepare(sql) {
-      const statement = database.prepare(sql);
+      let spare: BetterSqlite3Statement | undefined = database.prepare(sql);
+      const prepare = (): BetterSqlite3Statement => {
+        const statement = spare ?? database.prepare(sql);
+        spare = undefined;
+        return statement;
+      };
+      const [forRun, forGet, forAll] = [
+        untilItThrows(prepare),
+        untilItThrows(prepare),
+        untilItThrows(prepare),
+      ];
       // One list, not several arguments: a single object (bytes, say) would be taken for named parameters.
       return {
-        run: (params) => statement.run(params),
-        get: (params) => asRow(statement.get(params), toRow),
-        all: (params) => statement.all(params).map((row) => toRow(row as Record<string, unknown>)),
+        run: (params) => forRun((statement) => statement.run(params)),
+        get: (params) =>
+          asRow(
+            forGet((statement) => statement.get(params)),
+            toRow,
+          ),
+        all: (params) => forAll((statement) => statement.all(params)).map((row) => toRow(asObject(row))),
       };
     },
     exec: (sql) => void database.exec(sql),
@@ -144,8 +158,29 @@ function ofBetterSqlite3(
   };
 }
 
+/**
+ * Keeps a prepared statement for one method, and prepares it anew after it has thrown.
+ *
+ * A statement of libsql 0.5 that has thrown from `get`, or whose `get` follows its `all`, is not reset: it keeps
+ * the parameters of before and answers for them from then on. Another key's record would be taken for one's own.
+ */
+function untilItThrows(prepare: () => BetterSqlite3Statement) {
+  let kept: BetterSqlite3Statement | undefined;
+  return <T>(use: (statement: BetterSqlite3Statement) => T): T => {
+    const statement = kept ?? prepare();
+    kept = undefined;
+    const result = use(statement);
+    kept = statement;
+    return result;
+  };
+}
+
+function asObject(row: unknown): Record<string, unknown> {
+  return row as Record<string, unknown>;
+}
+
 function asRow(row: unknown, toRow: (row: Record<string, unknown>) => SqliteRow): SqliteRow | undefined {
-  return typeof row === "object" && row !== null ? toRow(row as Record<string, unknown>) : undefined;
+  return typeof row === "object" && row !== null ? toRow(asObject(row)) : undefined;
 }
 
 /** Bytes as a plain `Uint8Array`: some clients give a `Buffer` or an `ArrayBuffer`. */
@@ -167,7 +202,7 @@ function libsqlRow(row: Record<string, unknown>): SqliteRow {
 }
 
 function ofNodeSqlite(database: NodeSqliteDatabase): SqliteConnection {
-  const inTransaction = (): boolean => database.isTransaction ?? probeTransaction(database);
+  let isOpen = true;
   return {
     client: database,
     prepare(sql): SqliteStatement {
@@ -178,12 +213,15 @@ function ofNodeSqlite(database: NodeSqliteDatabase): SqliteConnection {
           return { changes: Number(changes), lastInsertRowid };
         },
         get: (params) => asRow(statement.get(...params), plainRow),
-        all: (params) => statement.all(...params).map((row) => plainRow(row as Record<string, unknown>)),
+        all: (params) => statement.all(...params).map((row) => plainRow(asObject(row))),
       };
     },
     exec: (sql) => database.exec(sql),
-    inTransaction,
-    close: () => database.close(),
+    inTransaction: () => isOpen && (database.isTransaction ?? probeTransaction(database)),
+    close() {
+      isOpen = false;
+      database.close();
+    },
   };
 }
 

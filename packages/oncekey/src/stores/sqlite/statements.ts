@@ -9,7 +9,7 @@ import type { RecordKey, StoredRecord } from "../../core/record.js";
 import type { KeyStatus } from "../../core/store.js";
 import { type Change, statusOf } from "../../core/transitions.js";
 import { judged, type Moment } from "./clocks.js";
-import type { SqliteConnection, SqliteStatement } from "./driver.js";
+import type { SqliteConnection, SqliteRow, SqliteStatement } from "./driver.js";
 import { COLUMNS, decodeRow, encodeRow } from "./rows.js";
 import type { Tables } from "./schema.js";
 
@@ -62,9 +62,16 @@ export function prepareRecords(connection: SqliteConnection, tables: Tables): Re
     return made;
   };
 
+  /** What was read for a key has to be of that key: a client that mixes up its parameters is found out here. */
+  function decoded(key: RecordKey, row: SqliteRow, moment: Moment): StoredRecord {
+    const record = decodeRow(row);
+    if (record.key !== key) throw new TypeError("The client answered for another key");
+    return judged(record, moment);
+  }
+
   function read(key: RecordKey, moment: Moment): StoredRecord | undefined {
     const row = statement(statements.read).get([key]);
-    return row === undefined ? undefined : judged(decodeRow(row), moment);
+    return row === undefined ? undefined : decoded(key, row, moment);
   }
 
   return {
@@ -72,14 +79,23 @@ export function prepareRecords(connection: SqliteConnection, tables: Tables): Re
     glance(key, moment) {
       const row = statement(statements.glance).get([key]);
       if (row === undefined) return undefined;
-      return { record: judged(decodeRow(row), moment), bodyBytes: bodyBytesOf(row) };
+      return { record: decoded(key, row, moment), bodyBytes: bodyBytesOf(row) };
     },
     apply(key, transition, moment) {
       const before = read(key, moment);
       const { outcome, record } = transition(before, moment.nowMs);
       if (record === before) return { outcome, record, changed: false };
-      if (record === undefined) statement(statements.remove).run([key]);
-      else statement(statements.write).run(encodeRow(record));
+      // Each of these says whether the row was what it was read as: nothing is ever written over by mistake.
+      if (before === undefined) {
+        if (record !== undefined) statement(statements.insert).run(encodeRow(record));
+      } else {
+        const { changes } =
+          record === undefined
+            ? statement(statements.remove).run([key])
+            : statement(statements.update).run([...encodeRow(record), key]);
+        if (changes !== 1)
+          throw new TypeError(`A record changed while it was being written: ${changes} rows`);
+      }
       return { outcome, record, changed: true };
     },
     status(keys, moment) {
@@ -102,15 +118,12 @@ export function bodyBytesOf(row: Readonly<Record<string, unknown>>): number | un
 }
 
 function textsOf(records: string) {
-  const updates = COLUMNS.filter((column) => column !== "key").map(
-    (column) => `${column} = excluded.${column}`,
-  );
   return {
     read: `SELECT ${ALL} FROM ${records} WHERE key = ?`,
     glance: `SELECT ${WITHOUT_BODY} FROM ${records} WHERE key = ?`,
-    // Not INSERT OR REPLACE, which would give the row a new number and so a new place in `list`.
-    write: `INSERT INTO ${records} (${ALL}) VALUES (${COLUMNS.map(() => "?").join(", ")})
-            ON CONFLICT (key) DO UPDATE SET ${updates.join(", ")}`,
+    insert: `INSERT INTO ${records} (${ALL}) VALUES (${COLUMNS.map(() => "?").join(", ")})`,
+    // The row keeps its number, and so its place in `list`.
+    update: `UPDATE ${records} SET (${ALL}) = (${COLUMNS.map(() => "?").join(", ")}) WHERE key = ?`,
     remove: `DELETE FROM ${records} WHERE key = ?`,
     status: `SELECT ${WITHOUT_BODY} FROM ${records} WHERE key IN (SELECT value FROM json_each(?))`,
     // A claim is expired one retention after its lease. The second look at the lease is for a clock that jumped.
