@@ -4,6 +4,14 @@
  * fails on purpose.
  */
 
+export type { Fault } from "./faults.js";
+export {
+  type FaultPlan,
+  type FaultRule,
+  type FaultyCall,
+  type FaultyStore,
+  faultyStore,
+} from "./faulty-store.js";
 export {
   type BoundRoute,
   bindHttpContract,
@@ -29,6 +37,7 @@ export {
   type TransactionalStore,
 } from "./http-contract/index.js";
 export { type ManualClock, manualClock } from "./manual-clock.js";
+export { type RecordedEvents, recordEvents } from "./record-events.js";
 export {
   bindStoreContract,
   type ContractRows,
