@@ -2,8 +2,8 @@
  * @module
  * The state of one captured Node response, and how it gets from open to frozen.
  *
- * Invariant: `settle` is called at most once, in the step from `open` to `frozen`, and what was frozen is what
- * `thaw` puts back. What the handler calls is followed in `node-methods.ts`; letting go is in `node-response.ts`.
+ * Invariant: `settle` is called at most once, in the step from `open` to `frozen`, and what was frozen is what is let
+ * go. What the handler calls is followed in `node-methods.ts`; letting go is in `node-response.ts`.
  */
 import type { ServerResponse } from "node:http";
 import type { Timer } from "../core/clock.js";
@@ -34,14 +34,8 @@ interface Rendered {
   _header: string | null;
 }
 
-/** What alters an answer besides `Methods` has no effect while it is frozen. */
-const INERT = {
-  setHeader: unaltered,
-  appendHeader: unaltered,
-  setHeaders: unaltered,
-  removeHeader: unaltered,
-  addTrailers: unaltered,
-};
+/** What alters an answer besides `Methods`. */
+const ALTERING = ["setHeader", "appendHeader", "setHeaders", "removeHeader", "addTrailers"] as const;
 
 export interface Capture {
   readonly res: ServerResponse;
@@ -69,8 +63,16 @@ export interface Capture {
   awaitsDrain: boolean;
   destroyLater: { readonly error: Error | undefined } | undefined;
   drain: Timer | undefined;
+  /** The head as it was when the answer was frozen. */
+  final: Final | undefined;
+  /** Takes off the sources that are still piped into the response. */
+  unpipeAll: () => void;
   stopFollowing: () => void;
-  thaw: () => void;
+}
+
+/** What stands outside the header lines. */
+interface Final extends Pick<ServerResponse, "statusCode" | "statusMessage"> {
+  readonly _header: string | null;
 }
 
 export function openCapture(
@@ -109,8 +111,9 @@ export function openCapture(
     awaitsDrain: false,
     destroyLater: undefined,
     drain: undefined,
+    final: undefined,
+    unpipeAll: () => {},
     stopFollowing: () => {},
-    thaw: () => {},
   };
   follow(capture);
   return { capture, ended };
@@ -118,14 +121,15 @@ export function openCapture(
 
 function follow(capture: Capture): void {
   const { res } = capture;
-  const takeOff = followPipes(res, {
+  const pipes = followPipes(res, {
     open: () => capture.stage === "open",
     onAbandoned: () => cutOff(capture),
   });
   const unwatch = watchConnection(res, (by) => connectionLost(capture, by));
+  capture.unpipeAll = pipes.unpipeAll;
   capture.stopFollowing = () => {
     unwatch();
-    takeOff();
+    pipes.unfollow();
     capture.drain?.cancel();
   };
 }
@@ -185,6 +189,7 @@ export function cutOff(capture: Capture): void {
     return;
   }
   const { status, headers } = freeze(capture);
+  capture.unpipeAll();
   capture.settle({ kind: "answered", status, headers, body: undefined });
 }
 
@@ -196,35 +201,34 @@ export function abort(capture: Capture): void {
 
 export function outgrow(capture: Capture): void {
   const { status } = freeze(capture);
+  capture.unpipeAll();
   capture.held = [];
   capture.settle({ kind: "outgrown", status });
 }
 
-/** From here until `thaw` nothing alters the answer, and it looks as if it had not been sent. */
+/** From here on nothing alters the answer, and until it is let go it looks as if it had not been sent. */
 function freeze(capture: Capture): { status: number; headers: readonly HeaderLine[] } {
   const { res, own } = capture;
-  const { statusCode, statusMessage, setHeader, appendHeader, setHeaders, removeHeader, addTrailers } = res;
-  const header = capture.headLeft ? own._header : null;
+  const { statusCode, statusMessage } = res;
   const headers = headerLines(res);
+  capture.final = { statusCode, statusMessage, _header: capture.headLeft ? own._header : null };
   capture.stopFollowing();
   capture.stage = "frozen";
   own._header = null;
-  Object.assign(res, INERT);
-  capture.thaw = () => {
-    own._header = header;
-    Object.assign(res, {
-      setHeader,
-      appendHeader,
-      setHeaders,
-      removeHeader,
-      addTrailers,
-      statusCode,
-      statusMessage,
-    });
-  };
+  guard(capture);
   return { status: statusCode, headers };
 }
 
-function unaltered<T>(this: T): T {
-  return this;
+/**
+ * Whoever has seen an answer that looks unsent may act on that much later (Express's final handler first waits for
+ * the rest of the request), and must not be thrown at then.
+ */
+function guard(capture: Capture): void {
+  const { res } = capture;
+  for (const name of ALTERING) {
+    const method = res[name] as (...given: unknown[]) => unknown;
+    const guarded = (...given: unknown[]): unknown =>
+      capture.stage === "frozen" || res.headersSent ? res : method.apply(res, given);
+    Object.assign(res, { [name]: guarded });
+  }
 }

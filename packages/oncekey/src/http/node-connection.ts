@@ -68,8 +68,15 @@ export interface PipeOwner {
   onAbandoned(): void;
 }
 
-/** Follows the streams piped into `res`, and returns how to take all of them off. */
-export function followPipes(res: ServerResponse, owner: PipeOwner): () => void {
+export interface Pipes {
+  /** Leaves the streams as they are from now on. */
+  unfollow(): void;
+  /** Takes off all that are piped in. */
+  unpipeAll(): void;
+}
+
+/** Follows the streams that are piped into `res`. */
+export function followPipes(res: ServerResponse, owner: PipeOwner): Pipes {
   const sources = new Set<Readable>();
   const ends = new WeakMap<Readable, boolean>();
 
@@ -92,10 +99,14 @@ export function followPipes(res: ServerResponse, owner: PipeOwner): () => void {
   };
   res.on("pipe", onPipe);
   res.on("unpipe", onUnpipe);
-  return () => {
-    res.off("unpipe", onUnpipe);
-    for (const source of sources) source.unpipe(res);
-    sources.clear();
+  return {
+    unfollow() {
+      res.off("pipe", onPipe);
+      res.off("unpipe", onUnpipe);
+    },
+    unpipeAll() {
+      for (const source of sources) source.unpipe(res);
+    },
   };
 }
 

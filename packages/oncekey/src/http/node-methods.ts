@@ -47,7 +47,9 @@ export function wrapMethods(capture: Capture): void {
 
 function writeHead(capture: Capture, given: Parameters<Methods["writeHead"]>): ServerResponse {
   const { res, own, real } = capture;
-  if (capture.stage === "released" || capture.passing) return real.writeHead.apply(res, given);
+  if (capture.passing) return real.writeHead.apply(res, given);
+  if (isOver(capture)) return writeHeadLate(capture);
+  if (capture.stage === "released") return real.writeHead.apply(res, given);
   if (capture.stage === "frozen") return res;
   if (capture.head !== "none") {
     throw nodeError(Error, "ERR_HTTP_HEADERS_SENT", "Cannot write headers after they are sent to the client");
@@ -69,6 +71,18 @@ function writeHead(capture: Capture, given: Parameters<Methods["writeHead"]>): S
   return res;
 }
 
+/** The handler has ended, and its answer was let go or replaced: only what outer layers do still counts. */
+function isOver({ stage, endCalled }: Capture): boolean {
+  return stage === "released" && endCalled;
+}
+
+/** An outer layer that ends the response later than we do (one that saves a session first) makes the head now. */
+function writeHeadLate({ res, real, final }: Capture): ServerResponse {
+  if (res.headersSent) return res;
+  Object.assign(res, final);
+  return real.writeHead.call(res, res.statusCode);
+}
+
 /** As Node does for a handler that writes without a head, and by the same way, so that inner layers hear of it. */
 function makeHead(capture: Capture): void {
   if (capture.head !== "none") return;
@@ -82,7 +96,9 @@ function makeHead(capture: Capture): void {
 
 function write(capture: Capture, chunk: Chunk, encoding?: BufferEncoding, callback?: Callback): boolean {
   const { res, real } = capture;
-  if (capture.stage === "released" || !isChunk(chunk)) return real.write.call(res, chunk, encoding, callback);
+  if (!isChunk(chunk)) return real.write.call(res, chunk, encoding, callback);
+  if (isOver(capture)) return taken(callback);
+  if (capture.stage === "released") return real.write.call(res, chunk, encoding, callback);
   if (capture.stage === "open") makeHead(capture);
   if (capture.stage === "frozen" || capture.bodyless) return taken(callback);
   return accept(
@@ -127,21 +143,23 @@ function end(
   callback?: Callback,
 ): ServerResponse {
   const { res, own, real } = capture;
-  if (capture.stage === "released" || (chunk && !isChunk(chunk)))
-    return real.end.call(res, chunk, encoding, callback);
+  const passes = capture.stage === "released" && !capture.endCalled;
+  if (passes || (chunk && !isChunk(chunk))) return real.end.call(res, chunk, encoding, callback);
   if (capture.stage === "open") {
     makeHead(capture);
     if (chunk && !capture.bodyless) endWith(capture, chunk, encoding);
   }
   capture.endCalled = true;
   Object.defineProperty(own, "writableEnded", { value: true, configurable: true });
-  if (callback) {
-    // After a disconnect Node never finishes a response.
-    if (connectionGone(res)) taken(callback);
-    else res.once("finish", callback);
-  }
+  if (callback) whenFinished(res, callback);
   if (capture.stage === "open") conclude(capture);
   return res;
+}
+
+/** After a disconnect Node never finishes a response. */
+function whenFinished(res: ServerResponse, callback: Callback): void {
+  if (res.writableFinished || connectionGone(res)) process.nextTick(callback);
+  else res.once("finish", callback);
 }
 
 /** The last chunk goes with the end, or before it where the head has left: only the end is held back. */

@@ -82,6 +82,8 @@ function replace(capture: Capture, answer: WholeAnswer): boolean {
   const { res, own, real } = capture;
   capture.held = [];
   capture.headLeft = true;
+  capture.endCalled = true;
+  capture.final = { statusCode: answer.status, statusMessage: "", _header: null };
   own._header = null;
   resetLines(res, capture.headersBefore);
   sendAnswer(res, answer, (body) => real.end.call(res, body));
@@ -97,9 +99,9 @@ function cut(capture: Capture): void {
 function stepAside(capture: Capture): boolean {
   if (capture.stage === "released") return false;
   capture.stopFollowing();
-  capture.thaw();
   capture.stage = "released";
-  const { destroyLater, res, real } = capture;
+  const { destroyLater, final, res, real } = capture;
+  Object.assign(res, final);
   if (destroyLater !== undefined) {
     // Before Node's own listener, which takes the response off its socket.
     res.prependOnceListener("finish", () => real.destroy.call(res, destroyLater.error));

@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
 import { describe, expect, it } from "vitest";
-import { bodyOf, settle, start } from "./captured-server.js";
+import { bodyOf, serveCaptured, settle, start } from "./captured-server.js";
 import { post } from "./raw-http.js";
 
 describe("a frozen answer", () => {
@@ -47,6 +47,7 @@ describe("a frozen answer", () => {
         alter(res);
         expect(res.headersSent).toBe(false);
         setTimeout(() => alter(res), 1);
+        res.once("finish", () => setImmediate(alter, res));
       });
       client.send(post("/"));
       const capture = await server.capture();
@@ -56,8 +57,33 @@ describe("a frozen answer", () => {
       const sent = await client.answer();
       expect([sent.status, sent.reason, sent.body.toString()]).toEqual([201, "Made", "first"]);
       expect([sent.header("x-first"), sent.header("x-late")]).toEqual(["1", undefined]);
+      await settle();
     });
   }
+
+  it("may be ended later by an outer layer, which still adds to its head", async () => {
+    const server = await serveCaptured((capture) => (_req, res) => {
+      const { end, writeHead } = res;
+      res.end = ((...given: Parameters<typeof end>) => {
+        setTimeout(() => end.apply(res, given), 5);
+        return res;
+      }) as typeof end;
+      res.writeHead = ((...given: [number]) => {
+        res.setHeader("Set-Cookie", "session=1");
+        return writeHead.apply(res, given);
+      }) as typeof writeHead;
+      capture(res);
+      res.statusCode = 201;
+      res.end("first");
+    });
+    const client = await server.connect();
+    client.send(post("/"));
+    const capture = await server.capture();
+    await capture.ended;
+    capture.release();
+    const sent = await client.answer();
+    expect([sent.status, sent.header("set-cookie"), `${sent.body}`]).toEqual([201, "session=1", "first"]);
+  });
 
   it("is destroyed after it was sent, if the handler destroyed it after its end", async () => {
     const { server, client } = await start((_req, res) => {

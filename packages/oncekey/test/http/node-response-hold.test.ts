@@ -1,4 +1,5 @@
 import type { ServerResponse } from "node:http";
+import { Readable } from "node:stream";
 import { describe, expect, it } from "vitest";
 import { bodyOf, settle, start } from "./captured-server.js";
 import { post } from "./raw-http.js";
@@ -70,6 +71,20 @@ describe("what is held back", () => {
     end();
     client.send(post("/again"));
     await (await server.capture()).ended;
+  });
+
+  it("lets a pipe with a length go on to its end", async () => {
+    const { server, client } = await start((_req, res) => {
+      res.setHeader("Content-Length", 6);
+      Readable.from(["abc", "def"], { objectMode: false }).pipe(res);
+    });
+    for (let request = 0; request < 2; request++) {
+      client.send(post("/"));
+      const capture = await server.capture();
+      await capture.ended;
+      capture.release();
+      expect((await client.answer()).body.toString()).toBe("abcdef");
+    }
   });
 
   it("ends a response that was ended between reaching its length and being let go", async () => {

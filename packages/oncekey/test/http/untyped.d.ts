@@ -4,6 +4,13 @@ declare module "express4" {
   export = express;
 }
 
+declare module "compression" {
+  import type { RequestHandler } from "express";
+
+  function compression(options: { readonly threshold: number }): RequestHandler;
+  export = compression;
+}
+
 declare module "multer" {
   import type { RequestHandler } from "express";
 
