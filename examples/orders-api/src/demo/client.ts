@@ -29,14 +29,15 @@ export type Answer =
 
 export interface Customer {
   readonly name: string;
-  /** Sends it once. `signal`: hangs up. `url`: another way to the API. */
+  /**
+   * Sends it, and again for as long as the answer is "not yet" (`Retry-After`).
+   * `signal`: hangs up. `url`: another way to the API.
+   */
   send(
     path: string,
     order: Order,
     options?: { readonly signal?: AbortSignal; readonly url?: string },
   ): Promise<Answer>;
-  /** Sends it again for as long as the answer is "not yet". */
-  sendUntilAnswered(path: string, order: Order): Promise<Answer>;
   /** What the API has in its books. */
   account(): Promise<Account>;
 }
@@ -56,22 +57,11 @@ export function createCustomer(
 ): Customer {
   const authorization = { Authorization: `Bearer ${name}` };
 
-  const send: Customer["send"] = (path, { key, item, amount }, { signal, url = apiUrl } = {}) =>
-    new Promise((resolve) => {
-      const lost = (): void => resolve({ kind: "lost" });
-      const headers = { ...authorization, "Content-Type": "application/json", "Idempotency-Key": `"${key}"` };
-      const options = { method: "POST", headers, agent: false, ...(signal && { signal }) };
-      request(url + detour(path), options, (response) => void read(response).then(resolve, lost))
-        .once("error", lost)
-        .end(JSON.stringify({ item, amount }));
-    });
-
   return {
     name,
-    send,
-    async sendUntilAnswered(path, order) {
+    async send(path, order, { signal, url = apiUrl } = {}) {
       for (const endsAt = performance.now() + PATIENCE_MS; ; ) {
-        const answer = await send(path, order);
+        const answer = await post(url + detour(path), order, signal);
         const waitMs = answer.kind === "lost" ? undefined : answer.retryAfterMs;
         if (waitMs === undefined || performance.now() + waitMs > endsAt) return answer;
         await new Promise((resolve) => setTimeout(resolve, waitMs));
@@ -82,12 +72,24 @@ export function createCustomer(
       return (await response.json()) as Account;
     },
   };
+
+  function post(url: string, { key, item, amount }: Order, signal: AbortSignal | undefined): Promise<Answer> {
+    const headers = { ...authorization, "Content-Type": "application/json", "Idempotency-Key": `"${key}"` };
+    const options = { method: "POST", headers, agent: false, ...(signal && { signal }) };
+    return new Promise((resolve) => {
+      const lost = (): void => resolve({ kind: "lost" });
+      request(url, options, (response) => void read(response).then(resolve, lost))
+        .once("error", lost)
+        .end(JSON.stringify({ item, amount }));
+    });
+  }
 }
 
 async function read(response: IncomingMessage): Promise<Answer> {
   const { statusCode: status = 0, headers } = response;
   const body = await text(response);
-  const { code } = JSON.parse(body || "{}") as { readonly code?: string };
+  const isProblem = headers["content-type"] === "application/problem+json";
+  const code = isProblem ? (JSON.parse(body) as { readonly code: string }).code : undefined;
   const seconds = headers["retry-after"];
   return {
     kind: "answered",

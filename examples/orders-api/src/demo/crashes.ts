@@ -106,7 +106,7 @@ async function killDuring(
   const sent = await sending;
   await provider.behave({});
   await restartApi();
-  return { sent, again: await customer.sendUntilAnswered(path, order) };
+  return { sent, again: await customer.send(path, order) };
 }
 
 const ORDERS = 20;
@@ -119,7 +119,7 @@ export const killedAmongOrders: Scene = {
   async play(stage) {
     const kim = stage.customer("kim");
     const before = await killAmong(stage, kim);
-    const after = await Promise.all(orderList().map((order) => kim.sendUntilAnswered("/orders", order)));
+    const after = await Promise.all(orderList().map((order) => kim.send("/orders", order)));
 
     const ledger = await stage.provider.ledgerOf(kim);
     const { orders, points } = await kim.account();

@@ -3,8 +3,10 @@
  * `npm run demo`: plays every scene over HTTP against real processes, and believes the provider's ledger.
  * The exit code is 0 only if everything was as it should be.
  *
- * `--without-oncekey` sends all of it to the unprotected route, to show that the scenes can fail.
+ * `npm run demo -- 1 7a` plays some scenes only. Two flags show that scenes can fail: `--without-oncekey` sends everything
+ * to the unprotected route, and with `--sabotage` the provider moves money twice and says nothing of it.
  */
+import { parseArgs } from "node:util";
 import { killedAfterTransfer, killedAmongOrders, killedBeforeTransfer, killedInCharge } from "./crashes.js";
 import { clientLeaves, lostAnswer, withoutOncekey } from "./lost-answers.js";
 import { anotherAmount, atOnce, providerFails, twoCustomers } from "./repeats.js";
@@ -12,7 +14,7 @@ import type { Ending, Scene } from "./scene.js";
 import { createScreen } from "./screen.js";
 import { LEASE_MS, openStage, type Stage } from "./stage.js";
 
-const scenes: readonly Scene[] = [
+const story: readonly Scene[] = [
   withoutOncekey,
   lostAnswer,
   atOnce,
@@ -26,17 +28,34 @@ const scenes: readonly Scene[] = [
   killedAmongOrders,
 ];
 
-const unprotected = process.argv.includes("--without-oncekey");
+const { values: flags, positionals: numbers } = parseArgs({
+  allowPositionals: true,
+  options: { "without-oncekey": { type: "boolean" }, sabotage: { type: "boolean" } },
+});
+const { "without-oncekey": unprotected = false, sabotage = false } = flags;
+const scenes = chosen(numbers);
 const screen = createScreen(process.stdout);
 const startedAt = performance.now();
-const stage = await openStage({ unprotected });
-for (const signal of ["SIGINT", "SIGTERM"] as const)
+const stage = await openStage({ unprotected, sabotage });
+for (const signal of ["SIGINT", "SIGTERM"] as const) {
   process.once(signal, () => void stage.close().then(() => process.exit(1)));
+}
 
 try {
   process.exitCode = (await playAll(stage)) ? 0 : 1;
 } finally {
   await stage.close();
+}
+
+/** All scenes, or those whose numbers were given. */
+function chosen(wanted: readonly string[]): readonly Scene[] {
+  const known = story.map(({ number }) => number);
+  const unknown = wanted.filter((number) => !known.includes(number));
+  if (unknown.length > 0) {
+    console.error(`There is no scene ${unknown.join(", ")}. There are ${known.join(", ")}.`);
+    process.exit(1);
+  }
+  return wanted.length === 0 ? story : story.filter(({ number }) => wanted.includes(number));
 }
 
 async function playAll(on: Stage): Promise<boolean> {
@@ -56,12 +75,16 @@ async function playAll(on: Stage): Promise<boolean> {
   const seconds = ((performance.now() - startedAt) / 1_000).toFixed(1);
   screen.say("");
   if (failed === 0) {
-    screen.good(`Every count is right: ${scenes.length} scenes in ${seconds} s.`);
+    screen.good(`Every count is right: ${shownCount(scenes.length)} in ${seconds} s.`);
     return true;
   }
-  if (!unprotected) screen.say(`What the API printed:\n${on.output()}`);
-  screen.bad(`${failed} of ${scenes.length} scenes went wrong, in ${seconds} s.`);
+  if (!unprotected && !sabotage) screen.say(`What the API printed:\n${on.output()}`);
+  screen.bad(`${failed} of ${shownCount(scenes.length)} went wrong, in ${seconds} s.`);
   return false;
+}
+
+function shownCount(count: number): string {
+  return count === 1 ? "1 scene" : `${count} scenes`;
 }
 
 async function playOne(scene: Scene, on: Stage): Promise<Ending> {

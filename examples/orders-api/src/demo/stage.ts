@@ -36,10 +36,20 @@ export interface ProviderSide {
   lostAll(): Promise<void>;
 }
 
-/** @param unprotected sends every order to the route that oncekey does not protect. */
-export async function openStage({ unprotected }: { readonly unprotected: boolean }): Promise<Stage> {
+export interface Staging {
+  /** Sends every order to the route that oncekey does not protect. */
+  readonly unprotected: boolean;
+  /** The provider moves money twice where it should once. */
+  readonly sabotage: boolean;
+}
+
+export async function openStage({ unprotected, sabotage }: Staging): Promise<Stage> {
   const folder = await mkdtemp(join(tmpdir(), "orders-api-"));
-  const provider = await startService("provider", { PORT: "0" }, { quiet: true });
+  const provider = await startService(
+    "provider",
+    { PORT: "0", MOVES_TWICE: sabotage ? "1" : "" },
+    { quiet: true },
+  );
   const env = {
     DATABASE: join(folder, "orders.sqlite"),
     PROVIDER_URL: provider.url,
