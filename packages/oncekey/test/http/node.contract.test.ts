@@ -21,7 +21,7 @@ describe("httpContract: node:http", () => {
 function serve({ idempotency, routes, outerHeaders }: ContractApp): RequestListener {
   const handlers = routes.map((route) => {
     const options = route.options<IncomingMessage>((req, name) => req.headers[name]?.toString());
-    const operation = `${route.method} ${route.mount}${route.path}`;
+    const operation = `${route.method} ${route.mount}${route.path.replaceAll(/:\w+/g, ":")}`;
     const handle = idempotent(idempotency, { operation, ...options }, async (req, res) => {
       const reply = route.handle({ body: await bodyOf(route, req), work: () => idempotency.workOf(req) });
       await send(res, reply instanceof Promise ? await reply : reply);

@@ -68,12 +68,16 @@ export interface ContractServer {
   send(request: RawRequest | Uint8Array): Promise<RawResponse>;
   /** Sends; the caller looks at the parts of the answer as they come. */
   open(request: RawRequest | Uint8Array): RawExchange;
+  /** The instance that protects the routes. */
+  readonly idempotency: Idempotency;
   /** What the store has been asked, in order. */
   calls(method?: StoreMethod): readonly NotedCall[];
   readonly events: readonly IdempotencyEvent[];
 }
 
 export interface HttpContractContext {
+  /** A store for several servers. */
+  store(): Promise<Store>;
   serve(routes: ContractRoute | readonly ContractRoute[], options?: ServeOptions): Promise<ContractServer>;
   /** @throws Error if the setup has none; only cases that need transactions ask. */
   transactional(): Promise<TransactionalStore<unknown>>;
@@ -86,7 +90,12 @@ export async function withContext(
 ): Promise<void> {
   const cleanups: (() => Promise<unknown>)[] = [];
   const context: HttpContractContext = {
-    serve: (routes, options = {}) => serve(setup, [routes].flat(), options, cleanups),
+    async store() {
+      const store = await setup.openStore();
+      cleanups.push(() => store.close());
+      return store;
+    },
+    serve: (routes, options = {}) => serve(context, setup, [routes].flat(), options, cleanups),
     async transactional() {
       if (setup.openTransactionalStore === undefined) throw new Error("The setup has no transactional store");
       const transactional = await setup.openTransactionalStore();
@@ -102,6 +111,7 @@ export async function withContext(
 }
 
 async function serve(
+  context: HttpContractContext,
   setup: HttpContractSetup,
   routes: readonly ContractRoute[],
   options: ServeOptions,
@@ -109,8 +119,7 @@ async function serve(
 ): Promise<ContractServer> {
   const noted: NotedCall[] = [];
   const events: IdempotencyEvent[] = [];
-  const store = options.store ?? (await setup.openStore());
-  if (options.store === undefined) cleanups.push(() => store.close());
+  const store = options.store ?? (await context.store());
   const idempotency = createIdempotency({
     ...options.policy,
     store: interceptedStore(store, options.intercept ?? {}, noted),
@@ -124,6 +133,7 @@ async function serve(
   const open = (request: RawRequest | Uint8Array): RawExchange => exchange(server.port, request);
   return {
     port: server.port,
+    idempotency,
     open,
     send: (request) => open(request).response,
     calls: (method) => noted.filter((call) => method === undefined || call.method === method),

@@ -14,8 +14,10 @@ import { guaranteeCases } from "./cases/guarantees.js";
 import { inFlightCases } from "./cases/in-flight.js";
 import { keyCases } from "./cases/key.js";
 import { limitCases } from "./cases/limits.js";
+import { processCases } from "./cases/processes.js";
 import { refusalCases } from "./cases/refusals.js";
 import { replayCases } from "./cases/replay.js";
+import { replayedHeaderCases } from "./cases/replayed-headers.js";
 import { scopeCases } from "./cases/scope.js";
 import { storeFaultCases } from "./cases/store-faults.js";
 import { streamCases } from "./cases/streams.js";
@@ -40,6 +42,7 @@ export { startServer } from "./running-server.js";
 
 const SECTIONS = {
   replay: replayCases,
+  "replayed headers": replayedHeaderCases,
   key: keyCases,
   fingerprint: fingerprintCases,
   scope: scopeCases,
@@ -48,6 +51,7 @@ const SECTIONS = {
   streams: streamCases,
   limits: limitCases,
   "store faults": storeFaultCases,
+  processes: processCases,
   refusals: refusalCases,
   guarantees: guaranteeCases,
 } as const satisfies Readonly<Record<string, readonly HttpCase[]>>;

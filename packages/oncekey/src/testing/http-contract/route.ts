@@ -99,7 +99,8 @@ export interface ContractRoute {
   readonly parses?: Parses | undefined;
   /** @defaultValue `"global"` */
   readonly scope?: ScopeSource | undefined;
-  readonly protect?: CommonOptions | undefined;
+  /** `false`: the route is not protected at all. */
+  readonly protect?: CommonOptions | false | undefined;
   handle(request: HandlerRequest): Reply | Promise<Reply>;
 }
 
@@ -112,6 +113,7 @@ export interface BoundRoute {
   readonly path: string;
   readonly mount: string;
   readonly parses: Parses;
+  readonly protected: boolean;
   /** What to give to the adapter under test. */
   options<Carrier>(header: ReadHeader<Carrier>): BoundOptions<Carrier>;
   handle(request: HandlerRequest): Reply | Promise<Reply>;
@@ -128,7 +130,8 @@ export function boundRoute(route: ContractRoute): BoundRoute {
     path: route.path,
     mount,
     parses,
-    options: (header) => ({ ...protect, scope: scopeOf(scope, header) }),
+    protected: protect !== false,
+    options: (header) => ({ ...(protect === false ? {} : protect), scope: scopeOf(scope, header) }),
     handle: (request) => route.handle(request),
   };
 }

@@ -9,6 +9,7 @@ import {
   assertReplay,
   counter,
   delay,
+  fieldValues,
   gate,
   type HttpCase,
   isReplay,
@@ -95,6 +96,60 @@ export const guaranteeCases: readonly HttpCase[] = [
       const second = await server.send(post("/orders", "k1"));
       assertExecuted(second, 201);
       assertReplay(second, await server.send(post("/orders", "k1")));
+    },
+  },
+  {
+    name: "a reconciler that finds the work done gives the answer",
+    why: "the provider knows the charge; its receipt is the answer that was lost",
+    async run(context) {
+      const runs = counter();
+      const server = await context.serve({
+        path: "/orders",
+        protect: {
+          ...atMostOnce,
+          leaseMs: 200,
+          onInFlight: { waitMs: 10_000 },
+          onLapsed: () => ({
+            kind: "done",
+            result: { status: 201, headers: { Location: "/orders/1" }, body: { id: 1 } },
+          }),
+        },
+        handle: () => {
+          runs.count++;
+          return failure(undefined);
+        },
+      });
+      assert.ok((await server.send(post("/orders", "k1"))).status >= 500);
+      for (const _ of [1, 2]) {
+        const again = await server.send(post("/orders", "k1"));
+        assert.equal(again.status, 201);
+        assert.ok(isReplay(again));
+        assert.deepEqual(fieldValues(again, "location"), ["/orders/1"]);
+        assert.deepEqual(JSON.parse(again.body.toString()), { id: 1 });
+      }
+      assert.equal(runs.count, 1);
+    },
+  },
+  {
+    name: "a reconciler that finds nothing done lets the work start again",
+    why: "the provider has never heard of the charge",
+    async run(context) {
+      const runs = counter();
+      const server = await context.serve({
+        path: "/orders",
+        protect: {
+          ...atMostOnce,
+          leaseMs: 200,
+          onInFlight: { waitMs: 10_000 },
+          onLapsed: () => ({ kind: "not-done" }),
+        },
+        handle: () => (++runs.count === 1 ? failure(undefined) : json({ run: runs.count }, 201)),
+      });
+      assert.ok((await server.send(post("/orders", "k1"))).status >= 500);
+      const second = await server.send(post("/orders", "k1"));
+      assertExecuted(second, 201);
+      assertReplay(second, await server.send(post("/orders", "k1")));
+      assert.equal(runs.count, 2);
     },
   },
   {

@@ -182,6 +182,23 @@ export const keyCases: readonly HttpCase[] = [
     },
   },
   {
+    name: "which methods are protected may be chosen",
+    why: "a service may use PUT as RFC 9110 §9.3.4 means it, idempotent by itself",
+    async run(context) {
+      const runs = counter();
+      const handle = () => json(++runs.count);
+      const protect = { methods: ["patch"] };
+      const server = await context.serve([
+        { path: "/orders", method: "PATCH", protect, handle },
+        { path: "/orders", method: "PUT", protect, handle },
+      ]);
+      const patch = { ...post("/orders", "k1"), method: "PATCH" };
+      assertReplay(await server.send(patch), await server.send(patch));
+      for (const _ of [1, 2]) assertExecuted(await server.send({ ...patch, method: "PUT" }), 200);
+      assert.equal(runs.count, 3);
+    },
+  },
+  {
     name: "a key may come from the query or the body",
     why: "webhooks and old clients cannot set a header",
     async run(context) {

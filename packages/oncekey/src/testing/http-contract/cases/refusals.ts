@@ -89,6 +89,16 @@ export const refusalCases: readonly HttpCase[] = [
     },
   },
   {
+    name: "a refusal reaches a client that is still sending",
+    why: "a connection that is closed on unread bytes is reset, and the client never sees why",
+    async run(context) {
+      const server = await context.serve({ path: "/orders", protect: { maxRequestBytes: 1_000 }, handle });
+      const upload = { text: "x".repeat(5_000_000) };
+      assertRefused(await server.send(post("/orders", undefined, upload)), "KEY_MISSING");
+      assertRefused(await server.send(post("/orders", "k1", upload)), "REQUEST_TOO_LARGE");
+    },
+  },
+  {
     name: "a refusal has the headers of outer layers",
     why: "a browser that lacks the CORS headers shows its script no error at all",
     async run(context) {
