@@ -257,8 +257,8 @@ describe("while a transaction is open", () => {
   });
 
   it("claims and completions of this process wait without blocking, and go through between two of them", async () => {
-    const { begin, store } = await openWork();
-    const [first, second] = [begin(), begin()];
+    const { begin, store } = await openWork({ busyWaitMs: 10_000 });
+    const [first, second] = [begin(60_000), begin(60_000)];
     await first.handle.run(INSERT, [1]);
     const inLine = second.handle.run(INSERT, [2]);
     let turns = 0;

@@ -13,7 +13,7 @@ import { fromLibsql, sqliteStore } from "oncekey/stores/sqlite";
 const path = process.argv[2] ?? "";
 const store = sqliteStore(
   fromLibsql(() => new Database(path)),
-  { sweepIntervalMs: 0 },
+  { sweepIntervalMs: 0, busyWaitMs: 10_000 },
 );
 
 /**
