@@ -83,8 +83,9 @@ function fail(res: ServerResponse): void {
     res.destroy();
     return;
   }
-  for (const name of ["content-type", "content-length", "content-encoding"]) res.removeHeader(name);
+  for (const name of ["content-type", "content-encoding"]) res.removeHeader(name);
   res.statusCode = 500;
+  res.setHeader("Content-Length", 0);
   res.end();
 }
 
