@@ -2,6 +2,7 @@
  * @module
  * `oncekey/http`: the protocol and its parts, for authors of adapters.
  */
+export { attachWork } from "../core/work.js";
 export type { CapturedAnswer, CaptureOptions, HeaderLine, WholeAnswer } from "./answer.js";
 export type { ReadAhead } from "./asking.js";
 export type { DoneAnswer } from "./done.js";
