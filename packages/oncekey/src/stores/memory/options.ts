@@ -32,8 +32,8 @@ export interface MemoryStoreOptions {
   readonly maxBytes?: number | undefined;
   /**
    * What a full store does with a new key. `"forget-oldest-completed"` makes room by forgetting the record
-   * that was completed first, whose repeat would run again: choose it where running twice is cheap. A scope
-   * that is full is refused all the same; live claims and unknown outcomes are never forgotten.
+   * that was completed first (of the same scope, if that is what is full), whose repeat would run again:
+   * choose it where running twice is cheap. Live claims and unknown outcomes are never forgotten.
    *
    * @defaultValue "refuse"
    */

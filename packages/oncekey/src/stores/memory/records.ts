@@ -89,7 +89,7 @@ export function replace(records: Records, slot: Slot, record: StoredRecord, nowM
 }
 
 /** Forgets the record in a slot. */
-export function drop(records: Records, slot: Slot): void {
+function drop(records: Records, slot: Slot): void {
   const record = records.bySlot[slot];
   if (record === undefined) return;
   records.shards.of(record.key).delete(record.key);

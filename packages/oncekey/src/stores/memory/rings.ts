@@ -19,6 +19,8 @@ export interface Rings {
   remove(slot: Slot): void;
   /** `NO_SLOT` if the ring is empty. */
   first(ring: number): Slot;
+  /** The one behind `slot` in its ring; `NO_SLOT` behind the last. */
+  after(slot: Slot): Slot;
 }
 
 /** Makes `rings` empty rings for the slots 1 to `slots`. */
@@ -35,10 +37,15 @@ export function createRings(slots: number, rings: number): Rings {
   }
 
   function remove(slot: Slot): void {
-    const after = next[slot] as number;
-    if (after === NO_SLOT) return;
-    link(previous[slot] as number, after);
+    const following = next[slot] as number;
+    if (following === NO_SLOT) return;
+    link(previous[slot] as number, following);
     next[slot] = NO_SLOT;
+  }
+
+  function after(slot: Slot): Slot {
+    const following = next[slot] as number;
+    return following > slots ? NO_SLOT : following;
   }
 
   return {
@@ -49,9 +56,7 @@ export function createRings(slots: number, rings: number): Rings {
       link(slot, anchor);
     },
     remove,
-    first(ring) {
-      const slot = next[anchorOf(ring)] as number;
-      return slot > slots ? NO_SLOT : slot;
-    },
+    first: (ring) => after(anchorOf(ring)),
+    after,
   };
 }

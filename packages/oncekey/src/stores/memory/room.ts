@@ -6,13 +6,15 @@
  * forgetting was chosen. Invariant: a live claim and an unknown record are never given up, and no body is
  * let go before an older one.
  */
-import { describeRecord, type ScopeId } from "../../core/record.js";
+import { describeRecord, type ScopeId, type StoredRecord } from "../../core/record.js";
 import type { Settings } from "./options.js";
-import { BARE, drop, purgeExpired, type Records, replace, WITH_BODY } from "./records.js";
-import { NO_SLOT, type Slot } from "./rings.js";
+import { BARE, purgeExpired, type Records, replace, setRecord, WITH_BODY } from "./records.js";
+import { NO_SLOT } from "./rings.js";
 
 /** Expired records that a call which found the store full removes before it says so; a millisecond of work. */
 const PURGE_WHEN_FULL = 1_000;
+/** Completed records among which one of a full scope is looked for; so large a scope is among the first. */
+const LOOKED_AT = 100;
 
 /** Why there is no room for one more record of the scope, after making what room may be made. */
 export function fullFor(
@@ -24,9 +26,9 @@ export function fullFor(
   const isFull = (): boolean => records.count >= settings.maxRecords || records.bytes > settings.maxBytes;
   const isScopeFull = (): boolean => (records.perScope.get(scopeId) ?? 0) >= settings.maxRecordsPerScope;
   if (isFull() || isScopeFull()) purgeExpired(records, nowMs, PURGE_WHEN_FULL);
-  if (isScopeFull()) return "scope";
+  if (isScopeFull() && !forgetOldest(records, settings, nowMs, scopeId)) return "scope";
   while (isFull()) {
-    if (!settings.forgets || !forgetOldestCompleted(records, settings, nowMs)) return "records";
+    if (!forgetOldest(records, settings, nowMs)) return "records";
   }
   return undefined;
 }
@@ -41,19 +43,34 @@ export function letBodiesGo(records: Records, maxBytes: number, nowMs: number): 
   }
 }
 
-function forgetOldestCompleted(records: Records, { onForgotten }: Settings, nowMs: number): boolean {
-  const slot = oldestCompleted(records);
-  const record = records.bySlot[slot];
+/** Forgets the record that was completed first, of a scope if one is given. */
+function forgetOldest(
+  records: Records,
+  { forgets, onForgotten }: Settings,
+  nowMs: number,
+  scopeId?: ScopeId,
+): boolean {
+  if (!forgets) return false;
+  const one = oldest(records, WITH_BODY, scopeId);
+  const other = oldest(records, BARE, scopeId);
+  const record = one && other ? older(one, other) : (one ?? other);
   if (record === undefined) return false;
-  drop(records, slot);
+  setRecord(records, record.key, undefined, nowMs);
   // Later, so that a fault of the listener is not one of the call that needed the room.
   if (onForgotten !== undefined) queueMicrotask(() => onForgotten(describeRecord(record, nowMs)));
   return true;
 }
 
-function oldestCompleted({ completed, bySlot }: Records): Slot {
-  const withBody = completed.first(WITH_BODY);
-  const bare = completed.first(BARE);
-  if (withBody === NO_SLOT || bare === NO_SLOT) return withBody === NO_SLOT ? bare : withBody;
-  return (bySlot[withBody]?.changedAtMs ?? 0) < (bySlot[bare]?.changedAtMs ?? 0) ? withBody : bare;
+function oldest({ completed, bySlot }: Records, ring: number, scopeId?: ScopeId): StoredRecord | undefined {
+  let slot = completed.first(ring);
+  for (let looked = 0; slot !== NO_SLOT && looked < LOOKED_AT; looked++) {
+    const record = bySlot[slot];
+    if (scopeId === undefined || record?.scopeId === scopeId) return record;
+    slot = completed.after(slot);
+  }
+  return undefined;
+}
+
+function older(one: StoredRecord, other: StoredRecord): StoredRecord {
+  return one.changedAtMs < other.changedAtMs ? one : other;
 }
