@@ -85,6 +85,12 @@ export function createCustomer(
   }
 }
 
+/** The provider's name for the payment that an answer tells of. */
+export function paymentIn(answer: Answer): string | undefined {
+  if (answer.kind === "lost" || answer.status !== 201) return undefined;
+  return (JSON.parse(answer.body) as { readonly payment: string }).payment;
+}
+
 async function read(response: IncomingMessage): Promise<Answer> {
   const { statusCode: status = 0, headers } = response;
   const body = await text(response);

@@ -28,7 +28,7 @@ export interface Ending {
 /** Compares what is with what should be, by name. */
 export function differences(
   facts: Readonly<Record<string, readonly [is: unknown, should: unknown]>>,
-): string[] {
+): readonly string[] {
   return Object.entries(facts)
     .filter(([, [is, should]]) => !isDeepStrictEqual(is, should))
     .map(([name, [is, should]]) => `${name}: ${JSON.stringify(is)} instead of ${JSON.stringify(should)}`);
@@ -40,21 +40,14 @@ export function shown(answer: Answer): string {
   return [answer.status, answer.code, answer.replayed ? "replayed" : undefined].filter(Boolean).join(" ");
 }
 
-/** Several answers in a few characters: `1 × 201, 19 × 201 replayed`. */
-export function tally(answers: readonly Answer[]): string {
-  const counts = new Map<string, number>();
-  for (const answer of answers.map(shown)) counts.set(answer, (counts.get(answer) ?? 0) + 1);
-  return [...counts].map(([answer, count]) => `${count} × ${answer}`).join(", ");
-}
-
 export function bodyOf(answer: Answer): string | undefined {
   return answer.kind === "answered" ? answer.body : undefined;
 }
 
-/** The ledger in a few characters: `1 charge`, `1 charge, asked 2 ×`. */
+/** The ledger in a few characters: `1 charge`, `1 charge (asked 2 ×)`. */
 export function counted(ledger: readonly Movement[]): string {
   const kind = ledger[0]?.kind ?? "charge";
-  const asked = timesAsked(ledger);
   const movements = `${ledger.length} ${kind}${ledger.length === 1 ? "" : "s"}`;
-  return asked === ledger.length ? movements : `${movements}, asked ${asked} ×`;
+  const asked = timesAsked(ledger);
+  return asked === ledger.length ? movements : `${movements} (asked ${asked} ×)`;
 }

@@ -5,7 +5,8 @@
 import { styleText } from "node:util";
 import type { Ending, Scene } from "./scene.js";
 
-const WIDTHS = { number: 3, happens: 44, clientSaw: 31, providerCounted: 22 } as const;
+const WIDTHS = { number: 2, happens: 39, clientSaw: 26, providerCounted: 23 } as const;
+const VERDICT_WIDTH = 28;
 
 export interface Screen {
   head(): void;
@@ -36,7 +37,7 @@ export function createScreen(output: NodeJS.WriteStream): Screen {
     head() {
       const titles = row("", "what happens", "the client saw", "the provider counted");
       print(paint("bold", `${titles}   verdict`));
-      print(paint("dim", "─".repeat(titles.length + 36)));
+      print(paint("dim", "─".repeat(titles.length + VERDICT_WIDTH)));
     },
     playing({ number, happens }) {
       if (output.isTTY) output.write(paint("dim", `${row(number, happens, "", "").trimEnd()} …`));
