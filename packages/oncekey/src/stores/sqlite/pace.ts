@@ -20,7 +20,7 @@ export function jitteredMs(tries: number): number {
   return FIRST_DELAY_MS + Math.random() * (longest - FIRST_DELAY_MS);
 }
 
-export function pause(delayMs: number): Promise<void> {
+function pause(delayMs: number): Promise<void> {
   return new Promise((resolve) => {
     systemClock.setTimer(resolve, delayMs);
   });

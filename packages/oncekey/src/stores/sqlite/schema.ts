@@ -74,7 +74,7 @@ function first({ records, prefix }: Tables): string {
   `;
 }
 
-export const MIGRATIONS: readonly ((tables: Tables) => string)[] = [first];
+const MIGRATIONS: readonly ((tables: Tables) => string)[] = [first];
 
 /**
  * Brings the tables up to date. To be called inside a write transaction.

@@ -4,10 +4,10 @@
  *
  * The floor does with the same client, on the same disk and in the same run, what one would write without a
  * library: one INSERT and one UPDATE for each request, each its own transaction, no fingerprint compared, no
- * lease, no token. It is synchronous, so it has no concurrency. Ratios are of the medians of `ROUNDS`
- * interleaved rounds; look at them rather than at the absolute numbers, which are the disk's.
+ * lease, no token. It is synchronous, so it has no concurrency. Look at the ratios rather than at the absolute
+ * numbers, which are the disk's.
  *
- * `node bench/sqlite-store.mjs [pairs]`, after `npm run build`.
+ * `node sqlite.bench.mjs [rounds]`.
  */
 import { createHash, randomBytes, randomUUID } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -15,16 +15,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import Database from "libsql";
 import { fromLibsql, sqliteStore } from "oncekey/stores/sqlite";
+import { inTurns, median, ratio } from "./lib/measure.mjs";
+import { section, table } from "./lib/report.mjs";
 
-const PAIRS = Number(process.argv[2] ?? 3_000);
-const ROUNDS = 3;
+const rounds = Number(process.argv[2] ?? 3);
+const PAIRS = 3_000;
 const CONCURRENCY = [1, 16, 64, 256];
 const HEAD = '[201,[["content-type","application/json"],["location","/payments/1"]]]';
 const BODY = randomBytes(1_024);
 
-/** @typedef {{ readonly first: number, readonly replay: number }} Rates per second */
-
-/** @param {number} index */
 function identity(index) {
   return {
     key: createHash("sha256").update(`key ${index}`).digest("base64url"),
@@ -41,7 +40,6 @@ function identity(index) {
   };
 }
 
-/** @param {(path: string) => Promise<Rates>} measure */
 async function onFreshFile(measure) {
   const folder = mkdtempSync(join(tmpdir(), "oncekey-bench-"));
   try {
@@ -51,14 +49,12 @@ async function onFreshFile(measure) {
   }
 }
 
-/** @param {() => void | Promise<void>} work */
 async function rateOf(work) {
   const startedAt = performance.now();
   await work();
   return (PAIRS / (performance.now() - startedAt)) * 1_000;
 }
 
-/** @param {"full" | "normal"} synchronous */
 function floor(synchronous) {
   return onFreshFile(async (path) => {
     const database = new Database(path);
@@ -86,10 +82,6 @@ function floor(synchronous) {
   });
 }
 
-/**
- * @param {"full" | "normal"} synchronous
- * @param {number} concurrency
- */
 function store(synchronous, concurrency) {
   return onFreshFile(async (path) => {
     const subject = sqliteStore(
@@ -98,7 +90,6 @@ function store(synchronous, concurrency) {
     );
     const identities = Array.from({ length: PAIRS }, (_, index) => identity(index));
     await subject.claim({ ...identity(-1) });
-    /** @param {(request: ReturnType<typeof identity>) => Promise<void>} one */
     const all = async (one) => {
       const queue = identities.values();
       const worker = async () => {
@@ -124,44 +115,23 @@ function store(synchronous, concurrency) {
   });
 }
 
-/** @param {readonly number[]} values */
-function median(values) {
-  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
-}
-
-for (const synchronous of /** @type {const} */ (["full", "normal"])) {
-  const variants = [
-    { name: "by hand, one at a time", measure: () => floor(synchronous) },
-    ...CONCURRENCY.map((concurrency) => ({
-      name: `oncekey, ${concurrency} at once`,
-      measure: () => store(synchronous, concurrency),
-    })),
-  ];
-  /** @type {Map<string, Rates[]>} */
-  const measured = new Map(variants.map(({ name }) => [name, []]));
-  for (let round = 0; round < ROUNDS; round++) {
-    for (const { name, measure } of variants) measured.get(name)?.push(await measure());
+for (const synchronous of ["full", "normal"]) {
+  const byHand = "by hand, one at a time";
+  const variants = new Map([[byHand, () => floor(synchronous)]]);
+  for (const concurrency of CONCURRENCY) {
+    variants.set(`oncekey, ${concurrency} at once`, () => store(synchronous, concurrency));
   }
-  const rows = [...measured].map(([name, rates]) => ({
-    name,
-    first: median(rates.map(({ first }) => first)),
-    replay: median(rates.map(({ replay }) => replay)),
-  }));
-  const base = rows[0] ?? { first: Number.NaN, replay: Number.NaN };
-  console.log(
-    `\nsynchronous = ${synchronous}, ${PAIRS} requests, ${BODY.length} bytes each, median of ${ROUNDS}`,
+  const results = await inTurns([...variants.keys()], rounds, (name) => variants.get(name)());
+  section(
+    `SQLite, synchronous = ${synchronous}: ${PAIRS} requests of ${BODY.length} bytes, ${rounds} rounds`,
   );
-  console.table(
-    Object.fromEntries(
-      rows.map(({ name, first, replay }) => [
-        name,
-        {
-          "first/s": Math.round(first),
-          "÷ by hand": Number((first / base.first).toFixed(2)),
-          "replays/s": Math.round(replay),
-          "÷ by hand (read)": Number((replay / base.replay).toFixed(2)),
-        },
-      ]),
-    ),
-  );
+  const row = (name) => {
+    const own = results.get(name);
+    const figures = ["first", "replay"].flatMap((figure) => [
+      Math.round(median(own.map((rates) => rates[figure]))),
+      ratio(results, name, byHand, (rates) => rates[figure]).toFixed(2),
+    ]);
+    return [name, ...figures];
+  };
+  table(["", "first/s", "÷ by hand", "replays/s", "÷ read by hand"], [...variants.keys()].map(row));
 }
