@@ -20,6 +20,12 @@ export interface Attempt<E> {
   readonly here: Here;
   /** A claim was sent: it may have landed, whatever was answered. */
   asked: boolean;
+  /** When it was sent last. */
+  claimedMs: number;
+  /** It knows of the record, from the store or from whoever runs here: it is never run unprotected any more. */
+  heard: boolean;
+  /** Its work has started. */
+  started: boolean;
   waitedMs: number;
 }
 
@@ -78,7 +84,9 @@ async function askStore<E>(engine: Engine, attempt: Attempt<E>): Promise<ClaimOu
   const { claim } = attempt;
   const { policy } = attempt.call;
   attempt.asked = true;
+  attempt.claimedMs = engine.clock.monotonicMs();
   const answer = await engine.claiming.ask(claim, policy.storeTimeoutMs);
+  attempt.heard = true;
   if ("compared" in answer && !answer.compared) {
     engine.emit({ type: "fingerprint-skipped", operation: claim.operation, key: claim.key });
   }
@@ -97,6 +105,7 @@ export async function waitFor<E>(engine: Engine, attempt: Attempt<E>, holder: Ho
   const { call, claim } = attempt;
   const waitMs = waitMsOf(call);
   if (waitMs <= 0) throw inFlight(holder.remainingMs, "The same operation is in flight.");
+  attempt.heard = true;
   const sinceMs = engine.clock.monotonicMs();
   const result = await engine.waiting.join(
     {
@@ -109,7 +118,7 @@ export async function waitFor<E>(engine: Engine, attempt: Attempt<E>, holder: Ho
       storeTimeoutMs: call.policy.storeTimeoutMs,
       signal: call.signal,
       claim: () => askStore(engine, attempt),
-      giveBack: () => engine.claiming.abandon(claim, call.policy.storeTimeoutMs),
+      giveBack: () => engine.claiming.giveBack(claim, call.policy.storeTimeoutMs),
     },
     holder,
   );
@@ -142,9 +151,9 @@ function answerOf(result: WaitResult, signal: AbortSignal | undefined): Answer {
   }
 }
 
-/** A wait that failed is refused even then: its attempt may be running elsewhere. */
-export function runsWithoutStore<E>({ call, waitedMs }: Attempt<E>, error: unknown): boolean {
-  return isOncekeyError(error, "STORE_UNAVAILABLE") && call.policy.onStoreDown === "run" && waitedMs === 0;
+/** Only where nothing is known of the record: what is in flight, say, may be running elsewhere. */
+export function runsWithoutStore<E>({ call, heard }: Attempt<E>, error: unknown): boolean {
+  return isOncekeyError(error, "STORE_UNAVAILABLE") && call.policy.onStoreDown === "run" && !heard;
 }
 
 export function outcomeUnknown(): OncekeyError<"OUTCOME_UNKNOWN"> {

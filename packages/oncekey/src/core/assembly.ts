@@ -37,7 +37,7 @@ export function createEngine({ store, clock, limits, emit, waitUntil }: EngineOp
   const waits = createSchedule(clock, true);
   const calls = createCalls(beats, emit);
   const { maxPendingCompletions, maxAbandonedClaims, maxPendingBytes: maxBytes } = limits;
-  const background = createBackground(clock, { maxTasks: maxPendingCompletions, maxBytes, waitUntil });
+  const completions = createBackground(clock, { maxTasks: maxPendingCompletions, maxBytes, waitUntil });
   const letGo = createBackground(clock, { maxTasks: maxAbandonedClaims, maxBytes, waitUntil });
   return {
     store,
@@ -45,9 +45,10 @@ export function createEngine({ store, clock, limits, emit, waitUntil }: EngineOp
     calls,
     beats,
     emit,
-    background,
+    completions,
+    letGo,
     claiming: createClaiming({ store, calls, background: letGo, emit }),
-    settlement: createSettlement({ store, calls, background, emit }),
+    settlement: createSettlement({ store, calls, completions, letGo, emit }),
     waiting: createWaiting({ store, calls, waits, limits, nowMs: () => clock.monotonicMs() }),
     here: new Map(),
     mint: createMint(),
@@ -80,6 +81,10 @@ export async function closeEngine(engine: Engine, graceMs: number): Promise<Clos
       };
     });
   }
-  const unlandedCompletions = await engine.background.close(Math.max(0, endsMs - engine.clock.monotonicMs()));
+  const restMs = Math.max(0, endsMs - engine.clock.monotonicMs());
+  const [unlandedCompletions] = await Promise.all([
+    engine.completions.close(restMs),
+    engine.letGo.close(restMs),
+  ]);
   return { unfinishedWork: engine.here.size, unlandedCompletions };
 }

@@ -70,7 +70,11 @@ export function createBackground(clock: Clock, limits: BackgroundOptions): Backg
       heldBytes += task.bytes;
       running.add(task);
       const persisted = persist(task);
-      limits.waitUntil?.(persisted);
+      try {
+        limits.waitUntil?.(persisted);
+      } catch {
+        // Some platforms refuse it outside of a request. The task goes on for as long as the process does.
+      }
       return true;
     },
     async close(graceMs) {

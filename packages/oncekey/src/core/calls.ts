@@ -63,10 +63,10 @@ export function createCalls(schedule: Schedule, emit: EventListener): Calls {
   };
 }
 
-/** A store that throws where it should reject is treated alike. */
+/** A store that throws where it should reject, or returns what it should resolve to, is treated alike. */
 export function started<T>(call: () => Promise<T>): Promise<T> {
   try {
-    return call();
+    return Promise.resolve(call());
   } catch (error) {
     return Promise.reject(error);
   }

@@ -3,8 +3,9 @@
  * Asks the store for a claim, and cleans up when the answer never comes.
  *
  * Invariants: a claim is asked at most twice with one token, within `storeTimeoutMs` in all. A call that was
- * given up can still land: its token is released in the background until every such call has settled and one
- * release after that was answered, bounded by one lease. So no claim is left that nobody owns.
+ * given up can still land, also after another answer was had: the token of whoever does not use it is released in
+ * the background until every such call has settled and one release after that was answered, bounded by one lease. So
+ * no claim is left that nobody owns.
  */
 import type { Background } from "./background.js";
 import { type Calls, started } from "./calls.js";
@@ -17,8 +18,14 @@ export interface Claiming {
    * @throws OncekeyError `STORE_UNAVAILABLE`: nothing is known, and what was sent may still land.
    */
   ask(request: ClaimRequest, storeTimeoutMs: number): Promise<ClaimOutcome>;
-  /** Makes sure that a claim which was given up does not stay. */
+  /** Remembers, until it has settled, a call that would make a claim of this request's token if it landed late. */
+  watchOver<T>(request: object, call: Promise<T>): Promise<T>;
+  /** Whether a call that was given up may still make a claim of this request's token. */
+  mayLand(request: ClaimRequest): boolean;
+  /** Makes sure that a claim which nobody uses does not stay. Asked again for the same request it does nothing. */
   abandon(request: ClaimRequest, storeTimeoutMs: number): void;
+  /** Gives back a claim that was won and is not used. Resolves when the store has had time to hear of it. */
+  giveBack(request: ClaimRequest, storeTimeoutMs: number): Promise<void>;
 }
 
 export interface ClaimingDependencies {
@@ -29,16 +36,52 @@ export interface ClaimingDependencies {
 }
 
 export function createClaiming({ store, calls, background, emit }: ClaimingDependencies): Claiming {
-  /** Requests that were asked twice, until both calls have settled. */
-  const unsettled = new WeakSet<ClaimRequest>();
+  /** How many calls of a request have not settled; those of a claim only once one of them was given up. */
+  const unsettled = new WeakMap<object, number>();
+  const abandoned = new WeakSet<ClaimRequest>();
+
+  function watchOver<T>(request: object, call: Promise<T>): Promise<T> {
+    unsettled.set(request, (unsettled.get(request) ?? 0) + 1);
+    const settled = (): void => {
+      const left = (unsettled.get(request) ?? 1) - 1;
+      if (left === 0) unsettled.delete(request);
+      else unsettled.set(request, left);
+    };
+    call.then(settled, settled);
+    return call;
+  }
 
   function send(request: ClaimRequest): Promise<ClaimOutcome> {
     return started(() => store.claim(request));
   }
 
-  function remember(request: ClaimRequest, sent: readonly Promise<unknown>[]): void {
-    unsettled.add(request);
-    void Promise.allSettled(sent).then(() => unsettled.delete(request));
+  /** One release of a claim whose work never started. */
+  function letGo({ key, token, operation, maxAttempts }: ClaimRequest, timeoutMs: number): Promise<boolean> {
+    const keepAttempts = maxAttempts !== undefined;
+    const release = () => store.release({ key, token, started: false, keepAttempts, code: undefined });
+    return calls.bounded("release", operation, timeoutMs, release).then(
+      () => true,
+      () => false,
+    );
+  }
+
+  function abandon(request: ClaimRequest, storeTimeoutMs: number): void {
+    if (abandoned.has(request)) return;
+    abandoned.add(request);
+    const { key, token, operation, leaseMs } = request;
+    const report = (state: "releasing" | "released" | "given-up"): void =>
+      emit({ type: "claim-abandoned", operation, key, token, state });
+    const attempt = async (): Promise<boolean> => {
+      const settledBefore = !unsettled.has(request);
+      return (await letGo(request, storeTimeoutMs)) && settledBefore;
+    };
+    report("releasing");
+    background.add({
+      attempt,
+      forMs: leaseMs,
+      bytes: 0,
+      ended: (end) => report(end === "landed" ? "released" : "given-up"),
+    });
   }
 
   return {
@@ -50,37 +93,16 @@ export function createClaiming({ store, calls, background, emit }: ClaimingDepen
       } catch (error) {
         if (!isOncekeyError(error, "STORE_UNAVAILABLE")) throw error;
         // The same token again: if the first did land, this one finds its own claim.
-        const second = send(request);
-        remember(request, [first, second]);
-        return await calls.first("claim", operation, storeTimeoutMs / 2, [first, second]);
+        const both = [watchOver(request, first), watchOver(request, send(request))];
+        return await calls.first("claim", operation, storeTimeoutMs / 2, both);
       }
     },
-    abandon(request, storeTimeoutMs) {
-      const { key, token, operation, leaseMs, maxAttempts } = request;
-      const keepAttempts = maxAttempts !== undefined;
-      const release = () => store.release({ key, token, started: false, keepAttempts, code: undefined });
-      const attempt = async (): Promise<boolean> => {
-        const settledBefore = !unsettled.has(request);
-        const answered = await calls.bounded("release", operation, storeTimeoutMs, release).then(
-          () => true,
-          () => false,
-        );
-        return settledBefore && answered;
-      };
-      emit({ type: "claim-abandoned", operation, key, token, state: "releasing" });
-      background.add({
-        attempt,
-        forMs: leaseMs,
-        bytes: 0,
-        ended: (end) =>
-          emit({
-            type: "claim-abandoned",
-            operation,
-            key,
-            token,
-            state: end === "landed" ? "released" : "given-up",
-          }),
-      });
+    watchOver,
+    mayLand: (request) => unsettled.has(request),
+    abandon,
+    async giveBack(request, storeTimeoutMs) {
+      const released = await letGo(request, storeTimeoutMs);
+      if (!released || unsettled.has(request)) abandon(request, storeTimeoutMs);
     },
   };
 }

@@ -31,7 +31,10 @@ export interface Engine {
   readonly claiming: Claiming;
   readonly settlement: Settlement;
   readonly waiting: Waiting;
-  readonly background: Background;
+  /** Completions that failed, and are tried again. */
+  readonly completions: Background;
+  /** Claims that nobody uses any more, and are being released. */
+  readonly letGo: Background;
   readonly beats: Schedule;
   readonly emit: EventListener;
   readonly here: Map<RecordKey, Here>;

@@ -36,7 +36,8 @@ export type StoreCall =
   | "reconcile"
   | "resolve"
   | "status"
-  | "commit";
+  | "commit"
+  | "rollback";
 
 interface OfOperation {
   readonly operation: string;
@@ -67,10 +68,13 @@ export type IdempotencyEvent =
   | (OfRecord & { readonly type: "lease-lost"; readonly reason: "replaced" | "not-renewed" | "ran-too-long" })
   /** The work succeeded and its completion did not land. `willRetry`: it is being tried again. */
   | (OfRecord & { readonly type: "completion-failed"; readonly willRetry: boolean; readonly cause: unknown })
-  /** It will not be tried again: under at-least-once the work may run again once its lease has lapsed. */
+  /**
+   * It will not be tried again. `replaced`: another token has the key now, so the work runs again; otherwise it may,
+   * under at-least-once, once its lease has lapsed.
+   */
   | (OfRecord & {
       readonly type: "completion-lost";
-      readonly reason: "out-of-time" | "out-of-room" | "closed";
+      readonly reason: "out-of-time" | "out-of-room" | "closed" | "replaced" | "unreadable";
     })
   /** Two runs finished. The record keeps the other's result; somebody may have to refund one. */
   | (OfRecord & {
@@ -135,7 +139,9 @@ export function emitterOf(listener: EventListener | undefined): EventListener {
   if (listener === undefined) return () => undefined;
   return (event) => {
     try {
-      listener(event);
+      // An async function fits the type of a listener; what it throws comes as a rejection.
+      const returned: unknown = listener(event);
+      if (returned instanceof Promise) returned.catch(() => undefined);
     } catch {
       // An observer's fault must not become the caller's.
     }

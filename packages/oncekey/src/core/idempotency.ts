@@ -112,6 +112,7 @@ export interface Idempotency<
   /**
    * Refuses new calls with `CLOSING`, answers those who wait, lets running work finish and its completions land. What is
    * left after `graceMs` (10 000) lapses by itself; nothing is released. The store stays open: it is its maker's to close.
+   * Called again it answers with the first call's report.
    */
   close(options?: { readonly graceMs?: number | undefined }): Promise<CloseReport>;
 
@@ -189,11 +190,11 @@ export function createIdempotency<
   const runContext = {
     ...internals,
     defaultScope: internals.defaultScope ?? (() => MISSING_SCOPE),
-    warn: (text: string) => engine.emit({ type: "warning", text }),
   };
   // The public types say which guarantee gives which transaction; the engine hands over what the store opened.
   const run = (runOptions: RunOptions, fn: unknown) =>
     runWithOutcome(runContext, runOptions, fn as (work: Work) => unknown);
+  let closed: Promise<CloseReport> | undefined;
   const instance: Idempotency<Tx, Guarantee, boolean> = {
     run: async (runOptions, fn) => (await run(runOptions as RunOptions, fn)).result as never,
     runWithOutcome: (runOptions, fn) => run(runOptions as RunOptions, fn) as never,
@@ -204,7 +205,10 @@ export function createIdempotency<
     forget: (target, note) => forget(desk, target, note),
     resolve: (target, verdict, note) => resolve(desk, target, verdict, note),
     reconcileUnknown: () => reconcileUnknown(desk),
-    close: ({ graceMs = DEFAULT_GRACE_MS } = {}) => closeEngine(engine, graceMs),
+    close({ graceMs = DEFAULT_GRACE_MS } = {}) {
+      closed ??= closeEngine(engine, graceMs);
+      return closed;
+    },
     scoped: scope !== undefined,
     internals,
   };

@@ -68,18 +68,36 @@ function partText(part: unknown): string | undefined {
   }
 }
 
-/** Identifier classes of drivers (UUIDs, object ids) print themselves; a plain object would print as all others. */
+/** What an object without a text of its own prints as, in every realm. */
+const NO_TEXT = /^\[object .*\]$/s;
+
+/**
+ * Identifier classes of drivers (UUIDs, object ids) print themselves; a plain object would print as all others. Bytes
+ * are refused: as text, different ones can read alike.
+ */
 function objectText(part: object): string | undefined {
   if (part instanceof Date) return Number.isNaN(part.getTime()) ? undefined : part.toISOString();
-  if (Array.isArray(part) || part.toString === Object.prototype.toString) return undefined;
-  const text = String(part);
-  return text === "" ? undefined : text;
+  if (Array.isArray(part) || ArrayBuffer.isView(part)) return undefined;
+  try {
+    const text = String(part);
+    return text === "" || NO_TEXT.test(text) ? undefined : text;
+  } catch {
+    // Parsed JSON can have a member `toString` that is no function.
+    return undefined;
+  }
 }
 
 /** A scope from what a scope function returned. */
 export function scopeOf(input: unknown): ScopeValue {
   const parts = partsOf(input);
   return parts === undefined ? MISSING_SCOPE : { kind: "of", parts };
+}
+
+/** A scope that may have been said already; whatever is neither that nor parts is missing. */
+export function scopeValueOf(scope: unknown): ScopeValue {
+  if (typeof scope !== "object" || scope === null || !("kind" in scope)) return scopeOf(scope);
+  if (scope.kind === "global") return GLOBAL_SCOPE;
+  return scope.kind === "of" && "parts" in scope ? scopeOf(scope.parts) : MISSING_SCOPE;
 }
 
 /** The name of the record of `key` in `operation` for `scope`. */

@@ -10,7 +10,8 @@
  * over; the record is gone (claimed again with the same token); the store is down for longer than the lease; an
  * operator took the claim; the answer to an extend arrives after the end.
  */
-import type { Calls } from "./calls.js";
+import { type Calls, started } from "./calls.js";
+import type { Claiming } from "./claiming.js";
 import type { Clock } from "./clock.js";
 import { OncekeyError, unreachable } from "./errors.js";
 import type { EventListener } from "./events.js";
@@ -34,6 +35,7 @@ export interface Lease {
 export interface LeaseDependencies {
   readonly store: Store;
   readonly calls: Calls;
+  readonly claiming: Claiming;
   readonly clock: Clock;
   readonly beats: Schedule;
   readonly emit: EventListener;
@@ -41,6 +43,8 @@ export interface LeaseDependencies {
 
 export interface LeaseOptions {
   readonly claim: ClaimRequest;
+  /** When the claim was sent, on the monotonic clock. */
+  readonly claimedMs: number;
   readonly storeTimeoutMs: number;
   readonly maxRunMs: number;
   /** `false`: the work runs unprotected under a claim that may or may not have landed. */
@@ -72,7 +76,7 @@ export function holdLease(dependencies: LeaseDependencies, options: LeaseOptions
     ...dependencies,
     ...options,
     startedMs,
-    deadlineMs: startedMs + leaseMs * (1 - MARGIN),
+    deadlineMs: options.claimedMs + leaseMs * (1 - MARGIN),
     reason: undefined,
     aborter: undefined,
     ended: false,
@@ -174,8 +178,14 @@ async function extend(state: State, timeoutMs: number): Promise<boolean> {
 
 /** The record was lost, not replaced: the same token may make it again. */
 async function claimAgain(state: State, sentMs: number, timeoutMs: number): Promise<boolean> {
-  const { store, calls, claim } = state;
-  const outcome = await calls.bounded("claim", claim.operation, timeoutMs, () => store.claim(claim));
+  const { store, calls, claiming, claim } = state;
+  // Should it land after the work has failed and was released, it is a claim that nobody uses.
+  const ask = () =>
+    claiming.watchOver(
+      claim,
+      started(() => store.claim(claim)),
+    );
+  const outcome = await calls.bounded("claim", claim.operation, timeoutMs, ask);
   if (outcome.kind === "claimed") renewedAt(state, sentMs);
   else if (outcome.kind !== "full") lose(state, "replaced");
   return outcome.kind === "claimed" || outcome.kind === "full";

@@ -9,7 +9,7 @@
 import type { Call } from "./call.js";
 import type { Engine } from "./engine.js";
 import { configurationError, OncekeyError, unreachable } from "./errors.js";
-import { identify, type KeyInput, partsOf, type ScopeValue, scopeId, scopeOf } from "./key.js";
+import { identify, type KeyInput, partsOf, type ScopeValue, scopeId, scopeValueOf } from "./key.js";
 import { MAX_PAGE } from "./limits.js";
 import type { ResolvedPolicy } from "./policy.js";
 import { reconcile } from "./reconciling.js";
@@ -76,15 +76,11 @@ export function noteOperation(desk: Desk, { operation, policy, encodeDone }: Cal
   desk.operations.set(operation, { policy, encodeDone });
 }
 
-function scopeValue(scope: KeyInput | ScopeValue): ScopeValue {
-  return typeof scope === "object" && "kind" in scope ? scope : scopeOf(scope);
-}
-
 function keyOf(desk: Desk, target: RecordTarget): RecordKey {
   if ("recordKey" in target) return target.recordKey;
   const key = partsOf(target.key);
   if (key === undefined) throw configurationError("Record target", ["key must not be empty"]);
-  return identify(desk.namespace, scopeValue(target.scope), target.operation, key).key;
+  return identify(desk.namespace, scopeValueOf(target.scope), target.operation, key).key;
 }
 
 /** One call of the store on behalf of an operator. */
@@ -101,7 +97,7 @@ export async function list(desk: Desk, options: ListOptions): Promise<RecordPage
   if (!Number.isSafeInteger(limit) || limit < 1 || limit > MAX_PAGE) {
     throw configurationError("List", [`limit must be a whole number from 1 to ${MAX_PAGE}`]);
   }
-  const scoped = scope === undefined ? undefined : scopeId(desk.namespace, scopeValue(scope));
+  const scoped = scope === undefined ? undefined : scopeId(desk.namespace, scopeValueOf(scope));
   return ask(desk, () => desk.engine.store.list({ ...filter, limit, scopeId: scoped }));
 }
 
@@ -136,9 +132,8 @@ async function apply(
   action: "release" | "forget" | "resolve",
   verdictOn: (record: RecordInfo) => Verdict,
 ): Promise<OperatorOutcome> {
-  const problems = [note.by === "" ? "by must say who" : "", note.reason === "" ? "reason must say why" : ""];
-  const missing = problems.filter((problem) => problem !== "");
-  if (missing.length > 0) throw configurationError("Operator note", missing);
+  const problems = [...unsaid("by", note.by), ...unsaid("reason", note.reason)];
+  if (problems.length > 0) throw configurationError("Operator note", problems);
   const { engine } = desk;
   const record = await find(desk, target);
   if (record === undefined) return { kind: "absent" };
@@ -177,6 +172,10 @@ async function apply(
     default:
       return unreachable(resolved);
   }
+}
+
+function unsaid(name: "by" | "reason", text: unknown): string[] {
+  return typeof text === "string" && text.trim() !== "" ? [] : [`${name} must be said`];
 }
 
 /** Asks about every unknown outcome whose operation has a reconciler, oldest first, one after the other. */

@@ -30,6 +30,7 @@ import { finishedAs } from "./outcome.js";
 import { type Finding, reconcile } from "./reconciling.js";
 import { isInside } from "./reentry.js";
 import type { ClaimRequest } from "./store.js";
+import { closing } from "./waiting.js";
 import { type Answer, type Holder, NOBODY } from "./waiting-room.js";
 
 /** Rounds of "it has changed meanwhile, look again" before a caller is told that the key is in flight. */
@@ -45,7 +46,16 @@ export async function perform<E>(engine: Engine, call: Call<E>): Promise<Perform
   const startedMs = clock.monotonicMs();
   const claim = claimOf(engine, call);
   const here: Here = { fingerprint: claim.fingerprint, token: claim.token, running: false };
-  const attempt: Attempt<E> = { call, claim, here, asked: false, waitedMs: 0 };
+  const attempt: Attempt<E> = {
+    call,
+    claim,
+    here,
+    asked: false,
+    claimedMs: startedMs,
+    heard: false,
+    started: false,
+    waitedMs: 0,
+  };
   const { operation, identity } = call;
   const finish = (outcome: ReturnType<typeof finishedAs>): void => {
     const tookMs = clock.monotonicMs() - startedMs;
@@ -53,19 +63,32 @@ export async function perform<E>(engine: Engine, call: Call<E>): Promise<Perform
   };
   try {
     const performed = await decide(engine, attempt);
+    abandonUnused(engine, attempt);
     finish(finishedAs(performed));
     return performed;
   } catch (error) {
+    abandonUnused(engine, attempt, error);
     if (isOncekeyError(error)) emit({ type: "rejected", operation, key: identity.key, code: error.code });
     finish(finishedAs({ kind: "refused", error, waitedMs: attempt.waitedMs }));
     throw error;
   }
 }
 
+/** What was sent for a caller whose work never started may have landed, or land later: nobody will use it. */
+function abandonUnused<E>(
+  engine: Engine,
+  { call, claim, asked, started }: Attempt<E>,
+  error?: unknown,
+): void {
+  if (started || !asked) return;
+  if (isOncekeyError(error, "STORE_UNAVAILABLE") || engine.claiming.mayLand(claim)) {
+    engine.claiming.abandon(claim, call.policy.storeTimeoutMs);
+  }
+}
+
 async function decide<E>(engine: Engine, attempt: Attempt<E>): Promise<Performed<E>> {
   const { call } = attempt;
-  if (engine.closing)
-    throw new OncekeyError("CLOSING", "The process is shutting down. Try again.", { retryAfterMs: 1_000 });
+  if (engine.closing) throw closing();
   if (isInside(call.identity.key)) {
     throw new OncekeyError(
       "KEY_REENTERED",
@@ -156,7 +179,10 @@ async function askWhatHappened<E>(
   const { claim, here } = attempt;
   const { key, fingerprint } = claim;
   const found = await findOut(engine, attempt, unknown);
-  if (found.kind === "restarted") return run(engine, attempt, found.attempt, false);
+  if (found.kind === "restarted") {
+    attempt.claimedMs = found.claimedMs;
+    return run(engine, attempt, found.attempt, false);
+  }
   leaveHere(engine, key, here);
   switch (found.kind) {
     case "changed":
@@ -207,12 +233,20 @@ async function run<E>(
 ): Promise<Performed<E>> {
   const { call, claim, here } = attempt;
   const { operation, key, token } = claim;
+  if (engine.closing) {
+    leaveHere(engine, key, here);
+    await engine.claiming.giveBack(claim, call.policy.storeTimeoutMs);
+    throw closing();
+  }
   enter(engine, attempt);
   engine.emit({ type: takeover ? "takeover" : "claimed", operation, key, token, attempt: count });
-  return execute(engine, { call, claim, attempt: count, here, protected: true });
+  const { claimedMs } = attempt;
+  return execute(engine, { call, claim, attempt: count, here, protected: true, claimedMs });
 }
 
-function enter<E>(engine: Engine, { claim, here }: Attempt<E>): void {
+function enter<E>(engine: Engine, attempt: Attempt<E>): void {
+  const { claim, here } = attempt;
+  attempt.started = true;
   here.running = true;
   engine.here.set(claim.key, here);
   engine.waiting.heldBy(claim.key, { token: claim.token, remainingMs: claim.leaseMs, local: true });
@@ -220,14 +254,13 @@ function enter<E>(engine: Engine, { claim, here }: Attempt<E>): void {
 
 /** The store did not answer the claim: refuse and let go of it, or run all the same and keep its token. */
 async function withoutStore<E>(engine: Engine, attempt: Attempt<E>, error: unknown): Promise<Performed<E>> {
-  const { call, claim, here } = attempt;
-  if (!runsWithoutStore(attempt, error)) {
-    const mayHaveLanded = attempt.asked && isOncekeyError(error, "STORE_UNAVAILABLE");
-    if (mayHaveLanded) engine.claiming.abandon(claim, call.policy.storeTimeoutMs);
+  const { call, claim, claimedMs, here } = attempt;
+  if (!runsWithoutStore(attempt, error) || engine.closing) {
+    leaveHere(engine, claim.key, here);
     throw error;
   }
   const { key, operation, token } = claim;
   enter(engine, attempt);
   engine.emit({ type: "unprotected", operation, key, token, cause: (error as OncekeyError).cause });
-  return execute(engine, { call, claim, attempt: 1, here, protected: false });
+  return execute(engine, { call, claim, attempt: 1, here, protected: false, claimedMs });
 }

@@ -7,6 +7,7 @@
  * what it was (both tokens); a throw, a time-out or a crash leaves the outcome unknown.
  */
 
+import { started } from "./calls.js";
 import type { Engine } from "./engine.js";
 import { unreachable } from "./errors.js";
 import { downstreamKeyOf } from "./key.js";
@@ -32,7 +33,12 @@ export interface Inquiry {
  * - `unknown`: nobody could say.
  */
 export type Finding =
-  | { readonly kind: "restarted"; readonly attempt: number }
+  | {
+      readonly kind: "restarted";
+      readonly attempt: number;
+      /** When the verdict was sent: the lease of the restarted work may count from then. */
+      readonly claimedMs: number;
+    }
   | { readonly kind: "resolved"; readonly verdict: "done" | "notDone" }
   | { readonly kind: "changed" }
   | { readonly kind: "unknown" }
@@ -45,22 +51,21 @@ export async function reconcile(engine: Engine, inquiry: Inquiry): Promise<Findi
   const begun = await renew(engine, inquiry);
   if (begun.kind === "changed" || begun.kind === "in-flight") return begun;
   const heartbeat = keepRenewing(engine, inquiry);
-  const said = await askWithin(engine, inquiry, policy.reconcile, begun.record).finally(() =>
-    heartbeat.cancel(),
-  );
-  const { operation, key } = claim;
+  const said = await askWithin(engine, inquiry, policy.reconcile, begun.record);
+  await heartbeat.end();
+  const { operation, key, token } = claim;
   engine.emit({ type: "reconciled", operation, key, verdict: said.word, cause: said.cause });
   const { verdict } = said;
-  const resolved = await engine.calls.bounded("resolve", operation, policy.storeTimeoutMs, () =>
-    engine.store.resolve({
-      key,
-      token: claim.token,
-      version: begun.record.version,
-      verdict,
-      evenIfLive: false,
-    }),
-  );
-  return findingOf(resolved, verdict);
+  const { version } = begun.record;
+  const sentMs = engine.clock.monotonicMs();
+  // A restart that lands after it was given up is a claim that nobody uses.
+  const resolve = () =>
+    engine.claiming.watchOver(
+      claim,
+      started(() => engine.store.resolve({ key, token, version, verdict, evenIfLive: false })),
+    );
+  const resolved = await engine.calls.bounded("resolve", operation, policy.storeTimeoutMs, resolve);
+  return findingOf(resolved, verdict, sentMs);
 }
 
 function renew(engine: Engine, { claim, madeBy, policy }: Inquiry) {
@@ -69,20 +74,24 @@ function renew(engine: Engine, { claim, madeBy, policy }: Inquiry) {
   return engine.calls.bounded("reconcile", operation, policy.storeTimeoutMs, ask);
 }
 
-function keepRenewing(engine: Engine, inquiry: Inquiry): Alarm {
+interface Heartbeat {
+  /** Resolves when no renewal is on its way that could put the reconciler back after its verdict. */
+  end(): Promise<void>;
+}
+
+function keepRenewing(engine: Engine, inquiry: Inquiry): Heartbeat {
   const everyMs = inquiry.claim.leaseMs / 3;
-  let stopped = false;
+  let underWay: Promise<unknown> = Promise.resolve();
   const beat = (): void => {
-    if (stopped) return;
     // What a renewal finds is found again by the verdict, which is compared with the record.
-    void renew(engine, inquiry).catch(() => undefined);
+    underWay = renew(engine, inquiry).catch(() => undefined);
     alarm = engine.beats.after(everyMs, beat);
   };
   let alarm = engine.beats.after(everyMs, beat);
   return {
-    cancel() {
-      stopped = true;
+    async end() {
       alarm.cancel();
+      await underWay;
     },
   };
 }
@@ -138,10 +147,10 @@ function verdictOf(said: Reconciliation, { claim, encodeDone, releaseOnly }: Inq
   }
 }
 
-function findingOf(resolved: ResolveOutcome, verdict: Verdict): Finding {
+function findingOf(resolved: ResolveOutcome, verdict: Verdict, claimedMs: number): Finding {
   switch (resolved.kind) {
     case "resolved":
-      if (verdict.kind === "restart") return { kind: "restarted", attempt: resolved.attempt };
+      if (verdict.kind === "restart") return { kind: "restarted", attempt: resolved.attempt, claimedMs };
       if (verdict.kind === "unknown") return { kind: "unknown" };
       return { kind: "resolved", verdict: verdict.kind === "completed" ? "done" : "notDone" };
     case "exhausted":

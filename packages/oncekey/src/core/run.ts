@@ -15,8 +15,10 @@ import {
   type ResultCodec,
 } from "./codec.js";
 import { isOncekeyError, OncekeyError } from "./errors.js";
+import type { EventListener } from "./events.js";
 import { fingerprintValue, NO_FINGERPRINT } from "./fingerprint.js";
-import { identify, type KeyInput, type Missing, partsOf, type ScopeValue, scopeOf } from "./key.js";
+import { identify, type KeyInput, type Missing, partsOf, type ScopeValue, scopeValueOf } from "./key.js";
+import { finishedAs } from "./outcome.js";
 import type { Ending, Policy, ResolvedPolicy } from "./policy.js";
 import type { Guarantee, StoredOutcome } from "./record.js";
 import type { Work } from "./work.js";
@@ -59,7 +61,7 @@ export interface RunContext {
   readonly policyFor: (options: Policy) => ResolvedPolicy;
   readonly defaultScope: () => ScopeValue;
   readonly perform: <E>(call: Call<E>) => Promise<Performed<E>>;
-  readonly warn: (text: string) => void;
+  readonly emit: EventListener;
 }
 
 const COMMIT_REPEATS_OF_RUN = 2;
@@ -71,7 +73,7 @@ export async function runWithOutcome<R>(
 ): Promise<RunOutcome<R>> {
   const policy = context.policyFor(options);
   const performed = await context.perform<Settled<R>>({
-    ...identityOf(context, options, policy),
+    ...identified(context, options, policy),
     policy,
     signal: options.signal,
     waitMs: undefined,
@@ -92,6 +94,21 @@ export async function runWithOutcome<R>(
         result: await replayed(options, performed.outcome),
         waitedMs: performed.waitedMs,
       };
+  }
+}
+
+/** A call that cannot be identified is counted like every other. */
+function identified(context: RunContext, options: RunOptions, policy: ResolvedPolicy) {
+  try {
+    return identityOf(context, options, policy);
+  } catch (error) {
+    const { operation } = options;
+    if (isOncekeyError(error)) {
+      context.emit({ type: "rejected", operation, key: undefined, code: error.code });
+      const outcome = finishedAs({ kind: "refused", error, waitedMs: 0 });
+      context.emit({ type: "finished", operation, key: undefined, outcome, tookMs: 0, waitedMs: 0 });
+    }
+    throw error;
   }
 }
 
@@ -123,13 +140,18 @@ function identityOf(context: RunContext, options: RunOptions, policy: ResolvedPo
   };
 }
 
-function scopeOption(context: RunContext, { scope, ...options }: RunOptions): ScopeValue {
-  if (scope === undefined && !("scope" in options)) return context.defaultScope();
-  return isScopeValue(scope) ? scope : scopeOf(scope);
+/** A scope that was given and is `undefined` is a caller who is not known: it never falls back to a scope that all share. */
+function scopeOption(context: RunContext, options: RunOptions): ScopeValue {
+  if ("scope" in options) return scopeValueOf(options.scope);
+  try {
+    return context.defaultScope();
+  } catch (error) {
+    throw scopeFailed(error);
+  }
 }
 
-function isScopeValue(scope: unknown): scope is ScopeValue {
-  return typeof scope === "object" && scope !== null && "kind" in scope;
+function scopeFailed(cause: unknown): OncekeyError<"SCOPE_FAILED"> {
+  return new OncekeyError("SCOPE_FAILED", "The scope function of the instance threw.", { cause });
 }
 
 async function runFunction<R>(
@@ -164,7 +186,8 @@ function isKept(context: RunContext, policy: ResolvedPolicy, settled: Ending): b
   try {
     return policy.keep(settled);
   } catch {
-    context.warn("keep threw; what was returned is kept, what was thrown is not");
+    const text = "keep threw; what was returned is kept, what was thrown is not";
+    context.emit({ type: "warning", text });
     return settled.kind === "returned";
   }
 }

@@ -11,7 +11,7 @@ import { sha256 } from "#platform";
 import type { Background, TaskEnd } from "./background.js";
 import type { Calls } from "./calls.js";
 import { isOncekeyError, OncekeyError, unreachable } from "./errors.js";
-import type { EventListener } from "./events.js";
+import type { EventListener, IdempotencyEvent } from "./events.js";
 import { compareFingerprints, type Fingerprint } from "./fingerprint.js";
 import type { ResolvedPolicy } from "./policy.js";
 import type { ClaimToken, RecordKey, StoredOutcome } from "./record.js";
@@ -51,9 +51,13 @@ export interface Settlement {
 export interface SettlementDependencies {
   readonly store: Store;
   readonly calls: Calls;
-  readonly background: Background;
+  readonly completions: Background;
+  /** Releases, and words that nobody knows how an attempt ended. */
+  readonly letGo: Background;
   readonly emit: EventListener;
 }
+
+type Lost = Extract<IdempotencyEvent, { readonly type: "completion-lost" }>["reason"];
 
 interface PendingCompletion {
   readonly fingerprint: Fingerprint;
@@ -82,6 +86,7 @@ async function complete(state: State, held: Held, outcome: StoredOutcome): Promi
   try {
     const completion = await askToComplete(state, held, outcome);
     if (completion.kind === "stored") reportCompleted(state, held, outcome, "stored");
+    if (completion.kind === "running-elsewhere") reportLost(state, held, "replaced");
     return completion;
   } catch (error) {
     return completeLater(state, held, outcome, error);
@@ -96,6 +101,11 @@ function reportCompleted(
 ): void {
   const { operation, key, token } = claim;
   emit({ type: "completed", operation, key, token, attempt, how, tombstone: body === undefined });
+}
+
+function reportLost({ emit }: State, { claim }: Held, reason: Lost): void {
+  const { operation, key, token } = claim;
+  emit({ type: "completion-lost", operation, key, token, reason });
 }
 
 async function askToComplete(state: State, held: Held, outcome: StoredOutcome): Promise<Completion> {
@@ -130,18 +140,18 @@ function reportSuperseded(
 
 /** Keeps trying after the caller has its answer; repeats in this process are answered from here meanwhile. */
 function completeLater(state: State, held: Held, outcome: StoredOutcome, cause: unknown): Completion {
-  const { pendings, background, emit } = state;
+  const { pendings, completions, emit } = state;
   const { claim, policy } = held;
   const { key, token, operation, fingerprint } = claim;
   const entry: PendingCompletion = { fingerprint, outcome };
   const ended = (end: TaskEnd): void => {
     if (pendings.get(key) === entry) pendings.delete(key);
-    if (end !== "landed") emit({ type: "completion-lost", operation, key, token, reason: end });
+    if (end !== "landed") reportLost(state, held, end);
   };
   pendings.set(key, entry);
   const attempt = () => tryAgain(state, held, outcome);
   const bytes = outcome.body?.byteLength ?? 0;
-  const willRetry = background.add({ attempt, forMs: policy.completionRetryMs, bytes, ended });
+  const willRetry = completions.add({ attempt, forMs: policy.completionRetryMs, bytes, ended });
   emit({ type: "completion-failed", operation, key, token, willRetry, cause });
   return { kind: "pending" };
 }
@@ -153,9 +163,13 @@ async function tryAgain(state: State, held: Held, outcome: StoredOutcome): Promi
     const completion = await askToComplete(state, held, outcome);
     if (completion.kind === "stored") reportCompleted(state, held, outcome, "late");
     // While another token runs, its result is not known yet; when it has completed, that one counts.
+    if (completion.kind === "running-elsewhere") reportLost(state, held, "replaced");
     return true;
   } catch (error) {
-    if (isFinal(error)) return true;
+    if (isFinal(error)) {
+      reportLost(state, held, "unreadable");
+      return true;
+    }
     // The store may answer renewals though it refuses the completion: then nobody else starts meanwhile.
     const renew = () => store.extend({ key, token, leaseMs });
     await calls.bounded("extend", operation, held.policy.storeTimeoutMs, renew).catch(() => undefined);
@@ -164,24 +178,24 @@ async function tryAgain(state: State, held: Held, outcome: StoredOutcome): Promi
 }
 
 async function release(state: State, held: Held, started: boolean, code: string | undefined): Promise<void> {
-  const { store, calls, background, emit } = state;
+  const { store, calls, letGo, emit } = state;
   const { claim, attempt, policy } = held;
   const { key, token, operation } = claim;
   const request = { key, token, started, code, keepAttempts: policy.maxAttempts !== undefined };
   const ask = () => calls.bounded("release", operation, policy.storeTimeoutMs, () => store.release(request));
   if (started) emit({ type: "released", operation, key, token, attempt, code });
-  await persist(background, ask, policy.leaseMs);
+  await persist(letGo, ask, policy.leaseMs);
 }
 
 async function markUnknown(state: State, held: Held, code: string | undefined): Promise<void> {
-  const { store, calls, background, emit } = state;
+  const { store, calls, letGo, emit } = state;
   const { claim, attempt, policy } = held;
   const request = { ...claim, attempt, code };
   const { operation, key, token } = claim;
   const ask = () =>
     calls.bounded("markUnknown", operation, policy.storeTimeoutMs, () => store.markUnknown(request));
   emit({ type: "outcome-unknown", operation, key, token, attempt, code });
-  await persist(background, ask, policy.leaseMs);
+  await persist(letGo, ask, policy.leaseMs);
 }
 
 /** Asks now and, if that fails, in the background for as long as it can matter. */

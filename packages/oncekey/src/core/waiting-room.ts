@@ -37,8 +37,8 @@ export interface WaitRequest {
   readonly signal: AbortSignal | undefined;
   /** Claims with this waiter's own token, within the store's time limit. */
   readonly claim: () => Promise<ClaimOutcome>;
-  /** Gives back a claim that nobody will use. */
-  readonly giveBack: () => void;
+  /** Gives back a claim that nobody will use. Resolves when the store has heard of it, or had its time. */
+  readonly giveBack: () => Promise<void>;
 }
 
 /** Who holds the key, as far as this process knows. */
@@ -71,6 +71,8 @@ export interface Room {
   holder: Holder;
   heldSinceMs: number;
   watch: Watch | undefined;
+  /** From now on a change is seen: by a wake-up or, at the latest, by the fallback. */
+  listening: boolean;
   checking: boolean;
   checkAgain: boolean;
 }
@@ -94,6 +96,7 @@ export function roomFor({ rooms, nowMs }: House, key: RecordKey, holder: Holder)
     holder,
     heldSinceMs: nowMs(),
     watch: undefined,
+    listening: false,
     checking: false,
     checkAgain: false,
   };
@@ -162,15 +165,18 @@ export function finish(house: House, room: Room, member: Member, result: WaitRes
   member.end(result);
 }
 
-/** Ends many waits, a slice per turn, so that they do not hold up everybody else. */
+/**
+ * Ends many waits. All are over at once, so that none of them is sent to claim any more; their callers hear of it a
+ * slice per turn, so that they do not hold up everybody else.
+ */
 export function finishAll(house: House, room: Room, members: readonly Member[], result: WaitResult): void {
-  for (const member of members.slice(0, WAKE_SLICE)) finish(house, room, member, result);
-  if (members.length <= WAKE_SLICE) return;
-  const rest = members.slice(WAKE_SLICE);
-  defer(() => {
-    const waiting = rest.filter((member) => room.members.has(member));
-    finishAll(house, room, waiting, result);
-  });
+  for (const member of members) remove(house, room, member);
+  tellAll(members, result);
+}
+
+function tellAll(members: readonly Member[], result: WaitResult): void {
+  for (const member of members.slice(0, WAKE_SLICE)) member.end(result);
+  if (members.length > WAKE_SLICE) defer(() => tellAll(members.slice(WAKE_SLICE), result));
 }
 
 /** Ends a wait that ran out or lost its client, unless its claim is under way: then that decides first. */

@@ -14,15 +14,14 @@
  */
 import type { Calls } from "./calls.js";
 import { OncekeyError } from "./errors.js";
-import type { Fingerprint } from "./fingerprint.js";
+import { compareFingerprints, type Fingerprint } from "./fingerprint.js";
 import type { Limits } from "./limits.js";
-import type { RecordKey } from "./record.js";
+import type { ClaimToken, RecordKey } from "./record.js";
 import type { Alarm, Schedule } from "./schedule.js";
 import type { KeyStatus, Store } from "./store.js";
 import {
   type Answer,
   changeHands,
-  countFailure,
   enter,
   expire,
   finish,
@@ -46,8 +45,8 @@ export interface Waiting {
   heldBy(key: RecordKey, holder: Holder): void;
   /** The record's answer for everybody with this fingerprint. */
   settle(key: RecordKey, fingerprint: Fingerprint, answer: Answer): void;
-  /** The local attempt failed and the key is free. */
-  released(key: RecordKey): void;
+  /** The attempt of this token, which ran here, failed and the key is free. */
+  released(key: RecordKey, token: ClaimToken): void;
   /** The store could not be asked on behalf of the room. */
   fail(key: RecordKey, error: unknown): void;
   size(): number;
@@ -86,7 +85,7 @@ export function createWaiting(dependencies: WaitingDependencies): Waiting {
     join: (request, holder) => join(state, request, holder),
     heldBy: (key, holder) => inRoom(key, (room) => heldBy(state, room, holder)),
     settle: (key, fingerprint, answer) => inRoom(key, (room) => settle(state, room, fingerprint, answer)),
-    released: (key) => inRoom(key, (room) => released(state, room)),
+    released: (key, token) => inRoom(key, (room) => released(state, room, token)),
     fail: (key, error) => inRoom(key, (room) => failAll(state, room, error)),
     size: () => state.waiting,
     close: () => close(state),
@@ -102,11 +101,11 @@ async function join(state: State, request: WaitRequest, holder: Holder): Promise
   return new Promise((end) => {
     enter(state, room, request, end);
     if (holder.local) return;
-    const isFirst = room.members.size === 1;
+    const heard = room.listening;
     if (!room.holder.local) setHolder(state, room, holder);
     listen(state, room);
     // Registered first, asked after: what happened in between is seen now.
-    if (isFirst) check(state, room);
+    if (!heard) check(state, room);
   });
 }
 
@@ -117,9 +116,9 @@ function heldBy(state: State, room: Room, holder: Holder): void {
   check(state, room);
 }
 
-function released(state: State, room: Room): void {
-  setHolder(state, room, NOBODY);
-  countFailure(state, room);
+function released(state: State, room: Room, token: ClaimToken): void {
+  // A wake-up of the store may have come first: then the failure is counted, and the key in other hands.
+  if (room.holder.token === token) changeHands(state, room, NOBODY);
   listen(state, room);
   check(state, room);
 }
@@ -127,7 +126,11 @@ function released(state: State, room: Room): void {
 function settle(state: State, room: Room, fingerprint: Fingerprint, answer: Answer): void {
   const same: Member[] = [];
   const other: Member[] = [];
-  for (const member of room.members) (member.request.fingerprint === fingerprint ? same : other).push(member);
+  for (const member of room.members) {
+    // Fingerprints of different rules say nothing about each other: never a mismatch.
+    const differs = compareFingerprints(fingerprint, member.request.fingerprint) === "different";
+    (differs ? other : same).push(member);
+  }
   finishAll(
     state,
     room,
@@ -150,6 +153,7 @@ function failAll(state: State, room: Room, error: unknown): void {
 
 function listen(state: State, room: Room): void {
   const { store } = state;
+  room.listening = true;
   room.watch ??= store.watch?.(room.key, () => check(state, room));
   fallBack(state);
 }
@@ -190,13 +194,19 @@ async function claimFor(state: State, room: Room, member: Member): Promise<void>
   const answer = await member.request.claim().finally(() => {
     member.asking = false;
   });
+  if (!room.members.has(member)) {
+    // Its wait has ended meanwhile, by an answer that others got: it runs nothing any more.
+    if (answer.kind === "claimed") await member.request.giveBack();
+    room.checkAgain = true;
+    return;
+  }
   switch (answer.kind) {
     case "in-flight":
       changeHands(state, room, { token: answer.holder, remainingMs: answer.remainingMs, local: false });
       if (member.due !== undefined) expire(state, room, member, member.due);
       break;
     case "claimed":
-      claimed(state, room, member, answer);
+      await claimed(state, room, member, answer);
       break;
     case "unknown":
       // This one finds out how it ended, and the others hear what it finds.
@@ -208,11 +218,13 @@ async function claimFor(state: State, room: Room, member: Member): Promise<void>
   }
 }
 
-function claimed(state: State, room: Room, member: Member, answer: Answer): void {
+async function claimed(state: State, room: Room, member: Member, answer: Answer): Promise<void> {
   if (member.due === "left") {
     finish(state, room, member, { kind: "left" });
-    member.request.giveBack();
-    // The next of them claims when that has landed: the store wakes the room, or the fallback does.
+    changeHands(state, room, NOBODY);
+    // The next of them claims when that has landed, and does not take this claim for an attempt that failed.
+    await member.request.giveBack();
+    room.checkAgain = true;
     return;
   }
   finish(state, room, member, { kind: "answered", answer });
@@ -259,6 +271,6 @@ function close(state: State): void {
   for (const room of [...state.rooms.values()]) failAll(state, room, closing());
 }
 
-function closing(): OncekeyError<"CLOSING"> {
+export function closing(): OncekeyError<"CLOSING"> {
   return new OncekeyError("CLOSING", "The process is shutting down. Try again.", { retryAfterMs: 1_000 });
 }

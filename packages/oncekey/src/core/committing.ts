@@ -1,0 +1,157 @@
+/**
+ * @module
+ * Exactly once: the claim is there already; the work's rows, the check of its token and its completion are one
+ * transaction.
+ *
+ * Invariant: whatever the commit's three results (committed, refused, unknown) leave is told apart. Refused means
+ * that nothing happened; unknown releases nothing.
+ */
+import type { Ended, Performed } from "./call.js";
+import { fail, giveUp, type Running, release, tell } from "./ending.js";
+import type { Engine } from "./engine.js";
+import { isOncekeyError, OncekeyError, unreachable } from "./errors.js";
+import type { CommitOutcome, TransactionSession } from "./store.js";
+import { NOBODY } from "./waiting-room.js";
+
+type Kept<E> = Extract<Ended<E>, { readonly kind: "kept" }>;
+/** Runs the work with what it writes through. */
+type RunWork = <E>(running: Running<E>, transaction: unknown) => Promise<Ended<E>>;
+
+export async function runInTransaction<E>(
+  engine: Engine,
+  running: Running<E>,
+  runWork: RunWork,
+): Promise<Performed<E>> {
+  const { call, claim, lease } = running;
+  const { operation, key, token } = claim;
+  for (let repeat = 0; ; repeat += 1) {
+    const session = await begin(engine, running, repeat > 0);
+    const ended = await runOrRollBack(engine, running, session, runWork);
+    if (ended.kind === "failed") return fail(engine, running, ended);
+    if (!session.used()) engine.emit({ type: "transaction-unused", operation, key, token });
+    const committed = await commit(engine, running, session, ended);
+    if (committed.kind !== "refused") return afterCommit(engine, running, committed, ended);
+    const willRepeat = repeat < call.commitRepeats && lease.lost() === undefined;
+    engine.emit({ type: "not-committed", operation, key, token, reason: committed.reason, willRepeat });
+    if (!willRepeat) return refuseCommit(engine, running, ended);
+  }
+}
+
+/** A transaction that cannot begin frees the key: nothing was done, and nothing stays of what was. */
+async function begin<E>(
+  engine: Engine,
+  running: Running<E>,
+  started: boolean,
+): Promise<TransactionSession<unknown>> {
+  const { call, claim, attempt, lease } = running;
+  try {
+    const { maxTransactionMs } = call.policy;
+    const session = engine.store.begin?.({ ...claim, attempt, maxTransactionMs });
+    if (session !== undefined) return session;
+    throw new OncekeyError(
+      "GUARANTEE_UNSUPPORTED",
+      `The store ${engine.store.name} has no transactions, so it cannot give exactly-once.`,
+    );
+  } catch (error) {
+    lease.end();
+    await release(engine, running, started, isOncekeyError(error) ? error.code : undefined);
+    engine.waiting.heldBy(claim.key, NOBODY);
+    throw isOncekeyError(error) ? error : cannotBegin(error);
+  }
+}
+
+function cannotBegin(cause: unknown): OncekeyError<"STORE_UNAVAILABLE"> {
+  const message = "The store could not begin a transaction. Nothing was done; try again.";
+  return new OncekeyError("STORE_UNAVAILABLE", message, { retryAfterMs: 1_000, cause });
+}
+
+async function runOrRollBack<E>(
+  engine: Engine,
+  running: Running<E>,
+  session: TransactionSession<unknown>,
+  runWork: RunWork,
+): Promise<Ended<E>> {
+  const { call, claim } = running;
+  // A rollback that fails leaves nothing behind either: what is not committed never is.
+  const rollBack = () =>
+    engine.calls
+      .bounded("rollback", claim.operation, call.policy.storeTimeoutMs, () => session.rollback())
+      .catch(() => undefined);
+  try {
+    const ended = await runWork(running, session.handle);
+    if (ended.kind === "failed") await rollBack();
+    return ended;
+  } catch (error) {
+    await rollBack();
+    await fail(engine, running, { kind: "failed", value: undefined, code: "FAULT", performed: "no" });
+    throw error;
+  }
+}
+
+async function commit<E>(
+  engine: Engine,
+  { claim, call }: Running<E>,
+  session: TransactionSession<unknown>,
+  { outcome, commit: what }: Kept<E>,
+): Promise<CommitOutcome> {
+  const { operation } = claim;
+  const { storeTimeoutMs } = call.policy;
+  const committed = await engine.calls
+    .bounded("commit", operation, storeTimeoutMs, () => session.commit(outcome, what))
+    .catch((): CommitOutcome => ({ kind: "undecided" }));
+  if (committed.kind !== "undecided") return committed;
+  // The answer to COMMIT was lost: the record itself says which it was.
+  const [status] = await engine.calls
+    .bounded("status", operation, storeTimeoutMs, () => engine.store.status([claim.key]))
+    .catch(() => [undefined]);
+  if (status === undefined || status.holder !== claim.token) return committed;
+  return status.state === "completed" ? { kind: "committed" } : committed;
+}
+
+async function afterCommit<E>(
+  engine: Engine,
+  running: Running<E>,
+  committed: Exclude<CommitOutcome, { readonly kind: "refused" }>,
+  ended: Kept<E>,
+): Promise<Performed<E>> {
+  const { claim, attempt } = running;
+  switch (committed.kind) {
+    case "committed": {
+      const { operation, key, token } = claim;
+      const tombstone = ended.outcome.body === undefined;
+      engine.emit({ type: "completed", operation, key, token, attempt, how: "stored", tombstone });
+      return tell(engine, running, { kind: "stored" }, ended);
+    }
+    case "replaced": {
+      // Its rows are gone with the transaction, so its own result is worth nothing.
+      const { by } = committed;
+      if (by === undefined) return refuseReplaced(engine, running);
+      return tell(engine, running, { kind: "superseded", by: by.token, outcome: by.outcome }, ended);
+    }
+    case "undecided":
+      giveUp(engine, running);
+      throw new OncekeyError(
+        "COMMIT_UNDECIDED",
+        "The connection was lost while committing, and the record cannot be read. Ask again with the same key.",
+        { retryAfterMs: 1_000 },
+      );
+    default:
+      return unreachable(committed);
+  }
+}
+
+async function refuseCommit<E>(engine: Engine, running: Running<E>, { value }: Ended<E>): Promise<never> {
+  await fail(engine, running, { kind: "failed", value, code: "NOT_COMMITTED", performed: "no" });
+  throw new OncekeyError("NOT_COMMITTED", "The database refused to commit. Nothing happened; try again.", {
+    retryAfterMs: 1_000,
+  });
+}
+
+function refuseReplaced<E>(engine: Engine, running: Running<E>): never {
+  giveUp(engine, running);
+  throw new OncekeyError(
+    "NOT_COMMITTED",
+    "Another attempt took this claim over before the commit. Nothing of this one was kept.",
+    { retryAfterMs: 1_000 },
+  );
+}
