@@ -54,14 +54,12 @@ function serve(
     next();
   });
   for (const route of routes) {
-    const guard = idempotent(
-      idempotency,
-      route.options<Request>((req, name) => req.get(name)),
-    );
+    const options = route.options<Request>((req, name) => req.get(name));
+    const guard = route.protected ? [idempotent(idempotency, options)] : [];
     const parse = parserOf(express, route);
     const handle = handlerOf(route, (req) => idempotency.workOf(req));
     const router = express.Router();
-    const stack = parsers === "before" ? [...parse, guard, handle] : [guard, ...parse, handle];
+    const stack = parsers === "before" ? [...parse, ...guard, handle] : [...guard, ...parse, handle];
     router.route(route.path)[route.method.toLowerCase() as "post"](...stack);
     app.use(route.mount === "" ? "/" : route.mount, router);
   }

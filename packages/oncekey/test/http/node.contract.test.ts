@@ -22,11 +22,14 @@ function serve({ idempotency, routes, outerHeaders }: ContractApp): RequestListe
   const handlers = routes.map((route) => {
     const options = route.options<IncomingMessage>((req, name) => req.headers[name]?.toString());
     const operation = `${route.method} ${route.mount}${route.path.replaceAll(/:\w+/g, ":")}`;
-    const handle = idempotent(idempotency, { operation, ...options }, async (req, res) => {
+    const handle = async (req: IncomingMessage, res: ServerResponse): Promise<void> => {
       const reply = route.handle({ body: await bodyOf(route, req), work: () => idempotency.workOf(req) });
       await send(res, reply instanceof Promise ? await reply : reply);
-    });
-    return { route, handle };
+    };
+    return {
+      route,
+      handle: route.protected ? idempotent(idempotency, { operation, ...options }, handle) : handle,
+    };
   });
   return (req, res) => {
     for (const [name, value] of outerHeaders()) res.appendHeader(name, value);

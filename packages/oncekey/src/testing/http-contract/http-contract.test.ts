@@ -36,7 +36,7 @@ async function serve(route: BoundRoute, request: IncomingMessage, response: Serv
   const bytes = Buffer.concat(chunks);
   const body: unknown = route.parses === "json" && bytes.length > 0 ? JSON.parse(bytes.toString()) : bytes;
   const noWork = () => {
-    throw new Error("There is no work here");
+    throw Object.assign(new Error("There is no work here"), { code: "NOT_PROTECTED" });
   };
   await write(response, await route.handle({ body, work: noWork }));
 }
@@ -94,7 +94,10 @@ describe("httpContract", () => {
   it("is not passed by a server that takes no notice of keys", async () => {
     const ends = await outcomes((runner) => bindHttpContract(runner, careless));
     const passed = [...ends].filter(([, end]) => end === "passed").map(([name]) => name);
-    expect(passed).toEqual(["other methods pass through"]);
+    expect(passed).toEqual([
+      "other methods pass through",
+      "a route beside it that is not protected is left alone",
+    ]);
   }, 120_000);
 
   it("leaves out what needs transactions where there are none", async () => {

@@ -234,7 +234,7 @@ export const endingCases: readonly HttpCase[] = [
         const runs = counter();
         const server = await context.serve({
           path: "/orders",
-          protect: { leaseMs: 200, storeTimeoutMs: 50, maxRunMs: 100, onInFlight: { waitMs: 5_000 } },
+          protect: { leaseMs: 800, maxRunMs: 200, onInFlight: { waitMs: 5_000 } },
           async handle() {
             if (++runs.count === 1) await never.opened;
             return json({ run: runs.count }, 201);
@@ -243,7 +243,7 @@ export const endingCases: readonly HttpCase[] = [
         const stuck = server.open(post("/orders", "k1"));
         stuck.response.catch(() => undefined);
         await until(() => runs.count === 1, "the first request runs");
-        if (when === "after its lease") await delay(600);
+        if (when === "after its lease") await delay(1_500);
         assertExecuted(await server.send(post("/orders", "k1")), 201);
         assert.equal(runs.count, 2);
         assert.ok(server.events.some(({ type }) => type === "lease-lost"));

@@ -107,7 +107,7 @@ export const guaranteeCases: readonly HttpCase[] = [
         path: "/orders",
         protect: {
           ...atMostOnce,
-          leaseMs: 200,
+          leaseMs: 800,
           onInFlight: { waitMs: 10_000 },
           onLapsed: () => ({
             kind: "done",
@@ -139,7 +139,7 @@ export const guaranteeCases: readonly HttpCase[] = [
         path: "/orders",
         protect: {
           ...atMostOnce,
-          leaseMs: 200,
+          leaseMs: 800,
           onInFlight: { waitMs: 10_000 },
           onLapsed: () => ({ kind: "not-done" }),
         },

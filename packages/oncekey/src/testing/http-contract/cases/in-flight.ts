@@ -168,7 +168,7 @@ export const inFlightCases: readonly HttpCase[] = [
       const first = server.send(post("/orders", "k1"));
       await until(() => runs() === 1, "the first request runs");
       const waiters = Array.from({ length: 3 }, () => server.send(post("/orders", "k1")));
-      await delay(50);
+      await delay(300);
       answer(1, failure(undefined));
       assert.ok((await first).status >= 500);
       for (const response of await Promise.all(waiters)) assertRefused(response, "ATTEMPT_FAILED");
@@ -184,9 +184,9 @@ export const inFlightCases: readonly HttpCase[] = [
       await until(() => runs() === 1, "the first request runs");
       const leaver = server.open(post("/orders", "k1"));
       leaver.response.catch(() => undefined);
-      await delay(100);
+      await delay(200);
       leaver.disconnect();
-      await delay(100);
+      await delay(300);
       answer(1, json({}, 503));
       await first;
       await delay(150);
@@ -213,8 +213,14 @@ export const inFlightCases: readonly HttpCase[] = [
       );
       const first = server.send(post("/orders", "k1"));
       await until(() => runs === 1, "the first request runs");
-      const more = Array.from({ length: 5 }, () => server.send(post("/orders", "k1")));
-      await delay(150);
+      let refused = 0;
+      const more = Array.from({ length: 5 }, async () => {
+        const response = await server.send(post("/orders", "k1"));
+        if (response.status === 409) refused++;
+        return response;
+      });
+      for (const one of more) one.catch(() => undefined);
+      await until(() => refused === 3, "what does not fit is refused at once");
       held.open();
       await first;
       const statuses = (await Promise.all(more)).map(({ status }) => status).toSorted((a, b) => a - b);

@@ -182,6 +182,32 @@ export const keyCases: readonly HttpCase[] = [
     },
   },
   {
+    name: "a route beside it that is not protected is left alone",
+    why: "protection is chosen route by route",
+    async run(context) {
+      const codes: unknown[] = [];
+      const server = await context.serve([
+        orders().route,
+        {
+          path: "/open",
+          protect: false,
+          handle({ work }) {
+            try {
+              work();
+            } catch (error) {
+              codes.push((error as { readonly code?: unknown }).code);
+            }
+            return json(1);
+          },
+        },
+      ]);
+      const request = post("/open", "not a key");
+      for (const _ of [1, 2]) assertExecuted(await server.send(request), 200);
+      assert.deepEqual(codes, ["NOT_PROTECTED", "NOT_PROTECTED"]);
+      assert.equal(server.calls().length, 0, "the store was asked");
+    },
+  },
+  {
     name: "which methods are protected may be chosen",
     why: "a service may use PUT as RFC 9110 §9.3.4 means it, idempotent by itself",
     async run(context) {

@@ -65,7 +65,7 @@ export const storeFaultCases: readonly HttpCase[] = [
       const never = gate();
       const runs = counter();
       const server = await context.serve(
-        { path: "/orders", protect: { storeTimeoutMs: 100 }, handle: () => json(++runs.count) },
+        { path: "/orders", protect: { storeTimeoutMs: 300 }, handle: () => json(++runs.count) },
         { intercept: { claim: () => never.opened.then(() => Promise.reject(new Error("late"))) } },
       );
       const pending = server.open(post("/orders", "k1"));
@@ -105,7 +105,7 @@ export const storeFaultCases: readonly HttpCase[] = [
     async run(context) {
       const never = gate();
       const server = await context.serve(
-        { path: "/orders", protect: { storeTimeoutMs: 100 }, handle: () => json(1, 201) },
+        { path: "/orders", protect: { storeTimeoutMs: 300 }, handle: () => json(1, 201) },
         {
           intercept: {
             async complete(_, next) {

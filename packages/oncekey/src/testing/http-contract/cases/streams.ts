@@ -143,6 +143,7 @@ export const streamCases: readonly HttpCase[] = [
         ended = true;
         return response;
       });
+      pending.catch(() => undefined);
       await until(() => server.calls("complete").length > 0, "the completion is being stored");
       await delay(100);
       assert.equal(ended, false, "the answer ended before its completion was stored");
