@@ -71,6 +71,12 @@ describe("readKeyField", () => {
     expect(readKeyField([field])).toEqual(key("k"));
   });
 
+  it("takes 256 parameters, and names of 64 characters", () => {
+    const names = Array.from({ length: 256 }, (_, index) => `;p${index.toString(36)}`);
+    expect(readKeyField([`"8e03978e"${names.join("")}`])).toEqual(key("8e03978e"));
+    expect(readKeyField([`"8e03978e";${"n".repeat(64)}=1`])).toEqual(key("8e03978e"));
+  });
+
   it.each([
     ["nothing", ""],
     ["white space", "  "],
