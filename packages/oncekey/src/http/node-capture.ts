@@ -70,10 +70,8 @@ export interface Capture {
   stopFollowing: () => void;
 }
 
-/** What stands outside the header lines. */
-interface Final extends Pick<ServerResponse, "statusCode" | "statusMessage"> {
-  readonly _header: string | null;
-}
+/** What of a head stands outside its lines. */
+type Final = Pick<ServerResponse, "statusCode" | "statusMessage">;
 
 export function openCapture(
   res: ServerResponse,
@@ -211,10 +209,15 @@ function freeze(capture: Capture): { status: number; headers: readonly HeaderLin
   const { res, own } = capture;
   const { statusCode, statusMessage } = res;
   const headers = headerLines(res);
-  capture.final = { statusCode, statusMessage, _header: capture.headLeft ? own._header : null };
+  capture.final = { statusCode, statusMessage };
   capture.stopFollowing();
   capture.stage = "frozen";
-  own._header = null;
+  // A head that has left is Node's: newer versions write it in a later tick than the first byte.
+  if (!capture.headLeft) own._header = null;
+  Object.defineProperty(own, "headersSent", {
+    get: () => capture.stage === "released" && own._header !== null,
+    configurable: true,
+  });
   guard(capture);
   return { status: statusCode, headers };
 }

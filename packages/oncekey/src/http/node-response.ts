@@ -83,7 +83,7 @@ function replace(capture: Capture, answer: WholeAnswer): boolean {
   capture.held = [];
   capture.headLeft = true;
   capture.endCalled = true;
-  capture.final = { statusCode: answer.status, statusMessage: "", _header: null };
+  capture.final = { statusCode: answer.status, statusMessage: "" };
   own._header = null;
   resetLines(res, capture.headersBefore);
   sendAnswer(res, answer, (body) => real.end.call(res, body));
