@@ -107,7 +107,6 @@ describe("commit", () => {
     application.exec(
       "CREATE TABLE refunds (payment INTEGER NOT NULL REFERENCES payments (id) DEFERRABLE INITIALLY DEFERRED)",
     );
-    // A pragma on a connection in a transaction does nothing, so this one is set in its own statement before.
     const session = begin();
     await session.handle.exec("PRAGMA defer_foreign_keys = on");
     await session.handle.run(INSERT, [5]);
@@ -182,6 +181,20 @@ describe("a transaction ended behind our back", () => {
     await expect(session.handle.exec(sql)).rejects.toMatchObject({ code: "CONFIGURATION_INVALID" });
     expect(await session.commit(resultOf("paid"), "everything")).toEqual({ kind: "committed" });
     expect(payments()).toBe(1);
+  });
+
+  it("is not half of what was asked: a second statement is refused, not dropped", async () => {
+    const { begin, payments } = await openWork();
+    const session = begin();
+    const two = "INSERT INTO payments (amount) VALUES (1); INSERT INTO payments (amount) VALUES (2)";
+    for (const method of ["run", "get", "all"] as const) {
+      await expect(session.handle[method](two)).rejects.toMatchObject({ code: "CONFIGURATION_INVALID" });
+    }
+    expect(session.used()).toBe(false);
+    await session.handle.run("INSERT INTO payments (amount) VALUES (1); -- and no more");
+    await session.handle.exec(two.replaceAll("1", "3"));
+    await session.commit(resultOf("paid"), "everything");
+    expect(payments()).toBe(3);
   });
 
   it("by SQLite itself is noticed: nothing after it is written on its own", async () => {

@@ -6,7 +6,7 @@
  * key keep their order, and an entry at fault fails alone. Each entry writes with at most one statement, so
  * what fails leaves nothing half-done. When batches run is left to `queue.ts`.
  */
-import { OncekeyError } from "../../core/errors.js";
+import { isOncekeyError } from "../../core/errors.js";
 import type { RecordKey } from "../../core/record.js";
 import type { Moment } from "./clocks.js";
 import { faultOf, rollBack, type SqliteConnection } from "./driver.js";
@@ -48,7 +48,7 @@ export function nextBatch(entries: readonly Entry[]): readonly Entry[] {
 /**
  * Commits the entries together and answers them.
  *
- * @throws what SQLite threw if nothing could be committed; then nothing has happened and nobody was answered.
+ * @throws what SQLite threw if it could not be committed; then nobody was answered, and every entry may be repeated.
  */
 export function runBatch(
   connection: SqliteConnection,
@@ -82,6 +82,6 @@ export function runBatch(
 
 /** A damaged record, a value too large, a slip of ours: the transaction goes on without it. */
 function isOwnFault(error: unknown): boolean {
-  if (error instanceof OncekeyError || error instanceof TypeError) return true;
+  if (isOncekeyError(error) || error instanceof TypeError) return true;
   return faultOf(error) === "entry";
 }

@@ -8,7 +8,7 @@
  * does not move the file.
  */
 import { systemClock } from "../../core/clock.js";
-import { OncekeyError } from "../../core/errors.js";
+import { isOncekeyError, OncekeyError } from "../../core/errors.js";
 import { faultOf } from "./driver.js";
 
 const FIRST_DELAY_MS = 1;
@@ -65,10 +65,14 @@ export function busyFor(waitMs: number, cause: unknown): OncekeyError<"STORE_UNA
   return new OncekeyError("STORE_UNAVAILABLE", message, { retryAfterMs: 1_000, cause });
 }
 
-/** An error of SQLite as the coded error that the port promises; coded errors pass as they are. */
+/**
+ * An error of SQLite as the coded error that the port promises; coded errors pass as they are.
+ *
+ * Whether anything was changed is not said: an I/O error may come after the disk has got everything.
+ */
 export function unavailable(cause: unknown): OncekeyError {
-  if (cause instanceof OncekeyError) return cause;
+  if (isOncekeyError(cause)) return cause;
   const why = cause instanceof Error ? cause.message : String(cause);
-  const message = `The database cannot be used (${why}). Nothing was changed; try again once its cause is gone.`;
+  const message = `The database cannot be used now: ${why}. The call may be repeated once the cause is gone.`;
   return new OncekeyError("STORE_UNAVAILABLE", message, { retryAfterMs: 1_000, cause });
 }

@@ -15,13 +15,21 @@ import type { SqliteValue } from "./driver.js";
 const PIECE =
   /--[^\n]*|\/\*[\s\S]*?(?:\*\/|$)|'(?:[^']|'')*'|"(?:[^"]|"")*"|`(?:[^`]|``)*`|\[[^\]]*\]|;|[a-z_]\w*|[^\s\w;]/gi;
 
-/** @throws OncekeyError `CONFIGURATION_INVALID` if `sql` would end the transaction; it has not run then. */
-export function checkedSql(sql: string): void {
-  const found = transactionControl(sql);
-  if (found === undefined) return;
-  throw configurationError("The statement", [
-    `${found} is not allowed: the store ends the transaction together with its record. To give up, throw`,
-  ]);
+/**
+ * @param most how many statements it may be: some clients run the first and drop the others without a word.
+ * @throws OncekeyError `CONFIGURATION_INVALID` if `sql` is more, or would end the transaction; it has not run then.
+ */
+export function checkedSql(sql: string, most = Number.POSITIVE_INFINITY): void {
+  const control = transactionControl(sql);
+  if (control !== undefined) {
+    throw configurationError("The statement", [
+      `${control} is not allowed: the store ends the transaction together with its record. To give up, throw`,
+    ]);
+  }
+  const count = statementsOf(sql).filter((words) => words.length > 0).length;
+  if (count > most) {
+    throw configurationError("The statement", [`there are ${count} of them: use exec, or one call for each`]);
+  }
 }
 
 /**

@@ -40,7 +40,8 @@ import type { OpenTransaction, WorkPlace } from "./work.js";
  *
  * The store opens its own two connections and creates its tables (`oncekey_records`, `oncekey_migrations`)
  * in the file. Several processes of one host may use one file; a network file system will not do. Every call
- * is atomic and repeatable; a rejected one has changed nothing.
+ * is atomic and repeatable. One that is rejected has changed nothing, save that after an I/O error while
+ * committing it may have: repeating it tells.
  *
  * @example const store = sqliteStore(fromLibsql(() => new Database("orders.db")));
  * @throws OncekeyError `CONFIGURATION_INVALID` if the driver is none, opens one connection twice, opens a

@@ -13,7 +13,13 @@ import type { Timer } from "../../core/clock.js";
 import { OncekeyError } from "../../core/errors.js";
 import type { StoredOutcome } from "../../core/record.js";
 import type { CommitOutcome, TransactionRequest, TransactionSession } from "../../core/store.js";
-import { rollBack, type SqliteChanges, type SqliteRow, type SqliteValue } from "./driver.js";
+import {
+  rollBack,
+  type SqliteChanges,
+  type SqliteRow,
+  type SqliteStatement,
+  type SqliteValue,
+} from "./driver.js";
 import { unavailable } from "./pace.js";
 import { checkedParams, checkedSql } from "./sql-text.js";
 import type { Leave } from "./turns.js";
@@ -92,8 +98,7 @@ export function beginSession(
     }
   }
 
-  async function statement<T>(sql: string, perform: () => T): Promise<T> {
-    checkedSql(sql);
+  async function statement<T>(perform: () => T): Promise<T> {
     if (phase.kind === "unused") phase = { kind: "opening", opening: begin() };
     if (phase.kind === "opening") await phase.opening;
     if (phase.kind === "aborted") throw phase.error;
@@ -130,7 +135,7 @@ export function beginSession(
   }
 
   return {
-    handle: handleOf(place, (sql, perform) => outstanding.add(statement(sql, perform))),
+    handle: handleOf(place, (perform) => outstanding.add(statement(perform))),
     used: () => used,
     commit,
     async rollback() {
@@ -158,16 +163,28 @@ function createOutstanding() {
 
 function handleOf(
   { connection }: WorkPlace,
-  statement: <T>(sql: string, perform: () => T) => Promise<T>,
+  statement: <T>(perform: () => T) => Promise<T>,
 ): SqliteTransaction {
-  const { prepare, exec } = connection;
+  /** One statement. What is wrong with it is found before the transaction begins. */
+  async function one<T>(
+    sql: string,
+    params: readonly SqliteValue[] | undefined,
+    perform: (prepared: SqliteStatement, values: readonly SqliteValue[]) => T,
+  ): Promise<T> {
+    checkedSql(sql, 1);
+    const values = checkedParams(params);
+    return statement(() => perform(connection.prepare(sql), values));
+  }
   return {
-    run: (sql, params) => statement(sql, () => prepare(sql).run(checkedParams(params))),
+    run: (sql, params) => one(sql, params, (prepared, values) => prepared.run(values)),
     get: <Row>(sql: string, params?: readonly SqliteValue[]) =>
-      statement(sql, () => prepare(sql).get(checkedParams(params)) as Row | undefined),
+      one(sql, params, (prepared, values) => prepared.get(values) as Row | undefined),
     all: <Row>(sql: string, params?: readonly SqliteValue[]) =>
-      statement(sql, () => prepare(sql).all(checkedParams(params)) as readonly Row[]),
-    exec: (sql) => statement(sql, () => exec(sql)),
+      one(sql, params, (prepared, values) => prepared.all(values) as readonly Row[]),
+    async exec(sql) {
+      checkedSql(sql);
+      await statement(() => connection.exec(sql));
+    },
   };
 }
 

@@ -37,6 +37,7 @@ export interface WatchersOptions {
 export function createWatchers({ dataVersion, status }: WatchersOptions): Watchers {
   const watched = new Map<RecordKey, Watched>();
   let timer: Timer | undefined;
+  let closed = false;
   let version = 0;
   /** Keys that the last change still has to be compared with. */
   let unread: RecordKey[] = [];
@@ -101,7 +102,7 @@ export function createWatchers({ dataVersion, status }: WatchersOptions): Watche
       const one = watched.get(key) ?? { wakeUps: new Set(), seen: undefined };
       one.wakeUps.add(own);
       watched.set(key, one);
-      if (timer === undefined) firstLook();
+      if (timer === undefined && !closed) firstLook();
       return {
         close() {
           one.wakeUps.delete(own);
@@ -115,6 +116,7 @@ export function createWatchers({ dataVersion, status }: WatchersOptions): Watche
       if (one !== undefined) wakeAll(one);
     },
     close() {
+      closed = true;
       watched.clear();
       stopIfUnwatched();
     },
