@@ -18,7 +18,7 @@ const ERRORS = {
   AggregateError,
 } as const satisfies Record<string, new (...args: never[]) => Error>;
 
-export type ErrorName = keyof typeof ERRORS;
+type ErrorName = keyof typeof ERRORS;
 type SimpleErrorName = Exclude<ErrorName, "AggregateError">;
 
 type View = new (buffer: ArrayBuffer) => ArrayBufferView;

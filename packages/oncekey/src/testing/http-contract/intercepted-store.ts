@@ -7,7 +7,7 @@ import type { Store } from "../../core/store.js";
 export type StoreMethod = "claim" | "extend" | "complete" | "release" | "markUnknown" | "status" | "resolve";
 
 /** Called instead of the store; `next` asks the store. */
-export type Interception = (request: unknown, next: () => Promise<unknown>) => Promise<unknown>;
+type Interception = (request: unknown, next: () => Promise<unknown>) => Promise<unknown>;
 export type Interceptions = { readonly [Method in StoreMethod]?: Interception | undefined };
 
 export interface NotedCall {

@@ -27,7 +27,7 @@ export interface RawResponse {
   readonly complete: boolean;
 }
 
-export class RawMessageError extends Error {}
+class RawMessageError extends Error {}
 
 /** Header values are written byte by byte, so that a request can hold what no client library would send. */
 export function requestBytes({ method, path, headers = [], body }: RawRequest): Buffer {

@@ -86,7 +86,7 @@ export interface CommonOptions extends Policy {
 }
 
 /** Where the scope comes from: nobody's in particular, the request's `X-Caller`, or a function that throws. */
-export type ScopeSource = "global" | "caller" | "throws";
+type ScopeSource = "global" | "caller" | "throws";
 
 export interface ContractRoute {
   /** @defaultValue POST */
@@ -119,7 +119,7 @@ export interface BoundRoute {
   handle(request: HandlerRequest): Reply | Promise<Reply>;
 }
 
-export interface BoundOptions<Carrier> extends CommonOptions {
+interface BoundOptions<Carrier> extends CommonOptions {
   readonly scope: "global" | ((carrier: Carrier) => string | undefined);
 }
 
