@@ -9,9 +9,10 @@ import { OncekeyError } from "../core/errors.js";
 import type { StoredOutcome } from "../core/record.js";
 import type { HeaderLine, WholeAnswer } from "./answer.js";
 import { forClient, needsDecoding } from "./content-coding.js";
+import { snapshotOf } from "./done.js";
 import type { Route } from "./options.js";
 import type { HttpRequest } from "./port.js";
-import { decodeSnapshot, type Snapshot } from "./snapshot.js";
+import type { Snapshot } from "./snapshot.js";
 
 const REPLAYED: HeaderLine = ["Idempotency-Replayed", "true"];
 const NOT_RETAINED: HeaderLine = ["Idempotency-Body", "not-retained"];
@@ -28,7 +29,7 @@ export async function replayOf<C>(
   request: HttpRequest<C>,
   outcome: StoredOutcome,
 ): Promise<WholeAnswer> {
-  const snapshot = decodeSnapshot(outcome);
+  const snapshot = snapshotOf(outcome);
   if (snapshot.body === undefined) return tombstoneAnswer(route, request, snapshot);
   const acceptEncoding = request.lines("accept-encoding").join(", ") || undefined;
   const readable = needsDecoding(snapshot, acceptEncoding)
