@@ -47,7 +47,7 @@ export interface Account {
   readonly points: number;
 }
 
-const PATIENCE_MS = 12_000;
+const PATIENCE_MS = 30_000;
 
 /** @param detour sends to another path than the scene says. */
 export function createCustomer(

@@ -70,16 +70,17 @@ export const clientLeaves: Scene = {
   async play({ provider, customer }) {
     const gina = customer("gina");
     const order = { key: "order-1", item: "lamp", amount: 8_000 };
-    await provider.behave({ answerAfterMs: 300 });
+    await provider.behave({ answersLeft: 0 });
 
     const patience = new AbortController();
     const sending = gina.send("/payments", order, { signal: patience.signal });
     await provider.asked(gina, 1);
     patience.abort();
     const left = await sending;
-    const again = await gina.send("/payments", order);
-    const later = await gina.send("/payments", order);
+    const retrying = gina.send("/payments", order);
     await provider.behave({});
+    const again = await retrying;
+    const later = await gina.send("/payments", order);
 
     const clientSaw = `${shown(left)}, then ${shown(again)}`;
     const ledger = await provider.ledgerOf(gina);

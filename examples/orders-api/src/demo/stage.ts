@@ -105,7 +105,7 @@ export function timesAsked(ledger: readonly Movement[]): number {
 }
 
 const POLL_MS = 10;
-const PATIENCE_MS = 5_000;
+const PATIENCE_MS = 15_000;
 
 async function until(what: string, holds: () => Promise<boolean>): Promise<void> {
   for (const endsAt = performance.now() + PATIENCE_MS; !(await holds()); ) {

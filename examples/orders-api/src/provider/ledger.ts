@@ -28,4 +28,6 @@ export interface Behaviour {
   readonly loseNext: number;
   /** Answers leave one by one, so far apart. The money has moved before. */
   readonly answerAfterMs: number;
+  /** So many answers leave, and the others wait for another behaviour. Without it all of them leave. */
+  readonly answersLeft?: number | undefined;
 }

@@ -89,17 +89,22 @@ function take(what: "refuseNext" | "loseNext"): boolean {
 
 /** A slow provider answers one after the other. */
 function inTurn(answer: () => void): void {
-  if (behaviour.answerAfterMs === 0) {
+  const { answerAfterMs, answersLeft } = behaviour;
+  if (answerAfterMs === 0 && answersLeft === undefined) {
     answer();
     return;
   }
   waiting.push(answer);
-  timer ??= setTimeout(answerNext, behaviour.answerAfterMs);
+  timer ??= setTimeout(answerOne, answerAfterMs);
 }
 
-function answerNext(): void {
+function answerOne(): void {
+  timer = undefined;
+  const { answerAfterMs, answersLeft } = behaviour;
+  if (answersLeft === 0) return;
+  if (answersLeft !== undefined) behaviour = { ...behaviour, answersLeft: answersLeft - 1 };
   waiting.shift()?.();
-  timer = waiting.length === 0 ? undefined : setTimeout(answerNext, behaviour.answerAfterMs);
+  if (waiting.length > 0) timer = setTimeout(answerOne, answerAfterMs);
 }
 
 await listen(app, numberFrom("PORT", 0));

@@ -7,7 +7,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 
 const workspace = fileURLToPath(new URL("../../../../", import.meta.url));
 const BUILD_MS = 120_000;
-const PLAY_MS = 90_000;
+const PLAY_MS = 120_000;
 
 function node(...args: string[]): Promise<{ readonly code: number; readonly output: string }> {
   return new Promise((resolve) => {
