@@ -192,11 +192,16 @@ function destroy(capture: Capture, error?: Error): ServerResponse {
     capture.destroyLater = { error };
     return res;
   }
-  if (capture.stage === "open") {
+  if (capture.stage === "open" && !isTold(res, error)) {
     if (connectionGone(res) && capture.head !== "none") cutOff(capture);
     else abort(capture);
   }
   return real.destroy.call(res, error);
+}
+
+/** Since version 24 Node itself destroys responses that waited for their turn on a connection that is gone. */
+function isTold(res: ServerResponse, error: NodeJS.ErrnoException | undefined): boolean {
+  return connectionGone(res) && res.socket === null && error?.code === "ECONNRESET";
 }
 
 /** The chunk is kept, so the writer may go on. */

@@ -85,6 +85,19 @@ describe("a connection that goes away for another reason", () => {
     expect(bodyOf(await second.ended)).toHaveLength(400 * 16 * 1024);
   });
 
+  it("a response that waits for its turn on a pipelined connection may still be made", async () => {
+    let end = (): void => {};
+    const { server, client } = await start((req, res) => {
+      if (req.url === "/second") end = () => res.end("made");
+    });
+    client.send(post("/first") + post("/second"));
+    await server.capture();
+    const second = await server.capture();
+    await hangUp(client, server);
+    end();
+    expect(bodyOf(await second.ended)).toBe("made");
+  });
+
   it("many responses of one pipelined connection do not warn of a leak", async () => {
     const warnings: Error[] = [];
     const onWarning = (warning: Error): void => void warnings.push(warning);
