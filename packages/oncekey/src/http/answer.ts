@@ -9,6 +9,9 @@ import type { Clock } from "../core/clock.js";
 /** One field line, as it goes over the wire. */
 export type HeaderLine = readonly [name: string, value: string];
 
+/** Lists to which every layer adds its own: what CORS or compression has said so far stays true. */
+export const SHARED_LISTS: ReadonlySet<string> = new Set(["vary", "access-control-expose-headers"]);
+
 /** A complete answer, such as a replay or a refusal. */
 export interface WholeAnswer {
   readonly status: number;

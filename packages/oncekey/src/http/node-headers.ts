@@ -7,7 +7,7 @@
  * is left to the caller.
  */
 import type { ClientRequest, OutgoingHttpHeader, OutgoingHttpHeaders, ServerResponse } from "node:http";
-import type { HeaderLine, WholeAnswer } from "./answer.js";
+import { type HeaderLine, SHARED_LISTS, type WholeAnswer } from "./answer.js";
 
 export type { HeaderLine, WholeAnswer } from "./answer.js";
 
@@ -76,11 +76,8 @@ export function sendAnswer(
   end(body);
 }
 
-/** Lists to which every layer adds its own: what CORS or compression has said so far stays true. */
-const ADDED_TO: ReadonlySet<string> = new Set(["vary", "access-control-expose-headers"]);
-
 function beside(res: ServerResponse, name: string, value: string): string {
-  const before = ADDED_TO.has(name.toLowerCase()) ? res.getHeader(name) : undefined;
+  const before = SHARED_LISTS.has(name.toLowerCase()) ? res.getHeader(name) : undefined;
   return before === undefined ? value : `${String(before)}, ${value}`;
 }
 
