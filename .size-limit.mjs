@@ -18,7 +18,7 @@ const budgets = {
   "./http/node": 20,
   "./presets": 2,
   "./stores/memory": 6,
-  "./stores/sqlite": 8,
+  "./stores/sqlite": 15,
   "./testing": 20,
 };
 
