@@ -42,10 +42,10 @@ app.get("/behaviour", (_req, res) => {
 
 app.put("/behaviour", (req, res) => {
   behaviour = { ...WELL, ...(req.body as Partial<Behaviour>) };
-  // Whoever waits for an answer under the old behaviour gets it now.
+  // Whoever waits for an answer waits under the new behaviour.
   clearTimeout(timer);
   timer = undefined;
-  for (const answer of waiting.splice(0)) answer();
+  for (const answer of waiting.splice(0)) inTurn(answer);
   res.json(behaviour);
 });
 
