@@ -1,12 +1,13 @@
 /**
  * @module scripts/reference/links
  *
- * Every relative link of a tracked page leads to a file of the repository, and its fragment to a heading there.
+ * Every relative link of a tracked page leads to a file of the repository, and its fragment to a heading there. Every
+ * source that a page names (`core/perform.ts`) exists.
  */
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";
-import { root, run } from "../workspace.mjs";
-import { readPage, withoutBlocks } from "./pages.mjs";
+import { library, root, run } from "../workspace.mjs";
+import { codeSpans, readPage, withoutBlocks } from "./pages.mjs";
 
 /** @returns {Promise<string[]>} */
 export async function checkLinks() {
@@ -16,7 +17,7 @@ export async function checkLinks() {
   const pages = [...new Set(output.split("\n"))].filter(
     (page) => page !== "" && existsSync(join(root, page)),
   );
-  return pages.flatMap(checkPage);
+  return pages.flatMap((page) => [...checkPage(page), ...checkSources(page)]);
 }
 
 /**
@@ -34,6 +35,17 @@ function checkPage(page) {
       problems.push(`${page} links to ${target}, where no heading has that name`);
   }
   return problems;
+}
+
+/**
+ * @param {string} page
+ * @returns {string[]}
+ */
+function checkSources(page) {
+  return codeSpans(withoutBlocks(readPage(page)))
+    .filter((span) => /^(?:core|http|stores|testing|presets)\/[\w/-]+\.ts$/.test(span))
+    .filter((source) => !existsSync(join(library, "src", source)))
+    .map((source) => `${page} names src/${source}, which does not exist`);
 }
 
 /**
