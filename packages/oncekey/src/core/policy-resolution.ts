@@ -4,7 +4,7 @@
  *
  * Invariant: every mistake is found here, all of them at once, and nothing is resolved that has one.
  */
-import { configurationError } from "./errors.js";
+import { configurationError, OncekeyError } from "./errors.js";
 import { DEFAULT_LIMITS } from "./limits.js";
 import {
   DURATIONS,
@@ -34,14 +34,16 @@ const BUILT_IN = {
 /**
  * Resolves layers to one complete policy.
  *
- * @throws OncekeyError `CONFIGURATION_INVALID` with every problem;
- * a guarantee that the store cannot give is one.
+ * @throws OncekeyError `GUARANTEE_UNSUPPORTED` if exactly-once is asked of a store without transactions, otherwise
+ * `CONFIGURATION_INVALID`; with every problem.
  */
 export function resolvePolicy(store: StoreFacts, ...layers: readonly (Policy | undefined)[]): ResolvedPolicy {
   const policy = layerPolicies(...layers);
   const problems = policyProblems(policy, store);
-  if (problems.length > 0) throw configurationError("Policy", problems);
-  return complete(policy);
+  if (problems.length === 0) return complete(policy);
+  if (policy.guarantee !== "exactly-once" || store.transactions) throw configurationError("Policy", problems);
+  const message = `The store ${store.name} has no transactions, so it cannot give exactly-once.`;
+  throw new OncekeyError("GUARANTEE_UNSUPPORTED", message, { problems });
 }
 
 /** A policy under whose layers the built-in one lies. */
