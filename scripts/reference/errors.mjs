@@ -2,14 +2,16 @@
  * @module scripts/reference/errors
  *
  * Every error code has a page under `docs/errors/`, at the address that its problem documents link to; title, facts and
- * example on it are those of the catalogue. `docs/errors/README.md` lists them all.
+ * example on it are those of the catalogue, and the example says what the package says. `docs/errors/README.md` lists them all.
  */
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { root } from "../workspace.mjs";
+import { sayable } from "./messages.mjs";
 import { importBuilt } from "./pages.mjs";
 
 const folder = join(root, "docs/errors");
+const isSaid = sayable();
 const sections = ["What happened", "What the client should do", "What the operator should do", "Example"];
 
 /**
@@ -97,9 +99,11 @@ function checkExample(page, text, facts) {
   const [, json] = /^```json\n([\s\S]*?)^```/m.exec(text) ?? [];
   if (json === undefined) return /^```ts\b/m.test(text) ? [] : [`${page} has no example`];
   const document = JSON.parse(json);
-  return Object.entries(facts)
+  const problems = Object.entries(facts)
     .filter(([name, value]) => document[name] !== value)
     .map(([name, value]) => `${page}: the example's ${name} is not ${JSON.stringify(value)}`);
+  if (!isSaid(document.detail)) problems.push(`${page}: nothing says what is the example's detail`);
+  return problems;
 }
 
 /**
