@@ -56,7 +56,7 @@ export interface Capture {
   /** Node calls `writeHead` itself: to make a head that the handler did not make, and inside a real method. */
   making: boolean;
   passing: boolean;
-  held: Uint8Array[];
+  held: Held[];
   endCalled: boolean;
   flushCalled: boolean;
   /** The last write that was passed on asked to wait for `drain`. */
@@ -68,6 +68,13 @@ export interface Capture {
   /** Takes off the sources that are still piped into the response. */
   unpipeAll: () => void;
   stopFollowing: () => void;
+}
+
+/** A chunk as the handler gave it, unless it could change meanwhile, and its bytes. */
+export interface Held {
+  readonly chunk: Chunk;
+  readonly encoding: BufferEncoding | undefined;
+  readonly bytes: Uint8Array;
 }
 
 /** What of a head stands outside its lines. */
@@ -214,12 +221,14 @@ function freeze(capture: Capture): { status: number; headers: readonly HeaderLin
   capture.stage = "frozen";
   // A head that has left is Node's: newer versions write it in a later tick than the first byte.
   if (!capture.headLeft) own._header = null;
-  Object.defineProperty(own, "headersSent", {
-    get: () => capture.stage === "released" && own._header !== null,
-    configurable: true,
-  });
+  show(res, "headersSent", false);
   guard(capture);
   return { status: statusCode, headers };
+}
+
+/** Lets a property of `res` that Node computes read as `value`. */
+export function show(res: ServerResponse, name: "headersSent" | "writableEnded", value: boolean): void {
+  Object.defineProperty(res, name, { value, configurable: true, writable: true });
 }
 
 /**
@@ -227,11 +236,11 @@ function freeze(capture: Capture): { status: number; headers: readonly HeaderLin
  * the rest of the request), and must not be thrown at then.
  */
 function guard(capture: Capture): void {
-  const { res } = capture;
+  const { res, own } = capture;
   for (const name of ALTERING) {
     const method = res[name] as (...given: unknown[]) => unknown;
     const guarded = (...given: unknown[]): unknown =>
-      capture.stage === "frozen" || res.headersSent ? res : method.apply(res, given);
+      capture.stage === "frozen" || own._header !== null ? res : method.apply(res, given);
     Object.assign(res, { [name]: guarded });
   }
 }

@@ -17,13 +17,17 @@ import {
   type Chunk,
   conclude,
   cutOff,
+  type Held,
   letThrough,
   type Methods,
   outgrow,
+  show,
   startDrain,
 } from "./node-capture.js";
 import { connectionGone } from "./node-connection.js";
 import { hasContent, setFields } from "./node-headers.js";
+
+const encoder = new TextEncoder();
 
 /** What `_header` holds once the handler has made its head and nothing has left. */
 const HEAD_MADE = "made";
@@ -101,25 +105,15 @@ function write(capture: Capture, chunk: Chunk, encoding?: BufferEncoding, callba
   if (capture.stage === "released") return real.write.call(res, chunk, encoding, callback);
   if (capture.stage === "open") makeHead(capture);
   if (capture.stage === "frozen" || capture.bodyless) return taken(callback);
-  return accept(
-    capture,
-    copyOf(chunk, encoding),
-    (then) => real.write.call(res, chunk, encoding, then),
-    callback,
-  );
+  return accept(capture, heldOf(chunk, encoding), callback);
 }
 
 /** Keeps a chunk of the body, and passes it on unless it has to wait. */
-function accept(
-  capture: Capture,
-  bytes: Uint8Array,
-  pass: (callback?: Callback) => boolean,
-  callback?: Callback,
-): boolean {
-  const { body, declaredLength, options } = capture;
-  body.add(bytes);
+function accept(capture: Capture, held: Held, callback?: Callback): boolean {
+  const { res, real, body, declaredLength, options } = capture;
+  body.add(held.bytes);
   const complete = declaredLength !== undefined && body.size() >= declaredLength;
-  if (connectionGone(capture.res)) {
+  if (connectionGone(res)) {
     if (complete) conclude(capture);
     else if (!body.overflown()) startDrain(capture);
     else if (options.hold === "everything") outgrow(capture);
@@ -127,12 +121,13 @@ function accept(
     return taken(callback);
   }
   if (!complete && options.hold === "end") {
-    capture.awaitsDrain = !letThrough(capture, () => pass(callback));
+    const { chunk, encoding } = held;
+    capture.awaitsDrain = !letThrough(capture, () => real.write.call(res, chunk, encoding, callback));
     return !capture.awaitsDrain;
   }
-  capture.held.push(bytes);
+  capture.held.push(held);
   if (complete) conclude(capture);
-  else if (body.overflown() || isEventStream(capture.res)) outgrow(capture);
+  else if (body.overflown() || isEventStream(res)) outgrow(capture);
   return taken(callback);
 }
 
@@ -142,7 +137,7 @@ function end(
   encoding?: BufferEncoding,
   callback?: Callback,
 ): ServerResponse {
-  const { res, own, real } = capture;
+  const { res, real } = capture;
   const passes = capture.stage === "released" && !capture.endCalled;
   if (passes || (chunk && !isChunk(chunk))) return real.end.call(res, chunk, encoding, callback);
   if (capture.stage === "open") {
@@ -150,7 +145,7 @@ function end(
     if (chunk && !capture.bodyless) endWith(capture, chunk, encoding);
   }
   capture.endCalled = true;
-  Object.defineProperty(own, "writableEnded", { value: true, configurable: true });
+  show(res, "writableEnded", true);
   if (callback) whenFinished(res, callback);
   if (capture.stage === "open") conclude(capture);
   return res;
@@ -164,13 +159,13 @@ function whenFinished(res: ServerResponse, callback: Callback): void {
 
 /** The last chunk goes with the end, or before it where the head has left: only the end is held back. */
 function endWith(capture: Capture, chunk: Chunk, encoding?: BufferEncoding): void {
-  const bytes = copyOf(chunk, encoding);
+  const held = heldOf(chunk, encoding);
   if (capture.headLeft) {
-    accept(capture, bytes, () => capture.real.write.call(capture.res, chunk, encoding));
+    accept(capture, held);
     return;
   }
-  capture.body.add(bytes);
-  capture.held.push(bytes);
+  capture.body.add(held.bytes);
+  capture.held.push(held);
 }
 
 function flushHeaders(capture: Capture): void {
@@ -214,9 +209,15 @@ function isChunk(chunk: unknown): chunk is Chunk {
   return typeof chunk === "string" || types.isUint8Array(chunk);
 }
 
-/** A copy, because the handler may use its buffer again. */
-function copyOf(chunk: Chunk, encoding?: BufferEncoding): Uint8Array {
-  return typeof chunk === "string" ? Buffer.from(chunk, encoding) : Uint8Array.from(chunk);
+/** Bytes are copied, because the handler may use its buffer again. */
+function heldOf(chunk: Chunk, encoding: BufferEncoding = "utf8"): Held {
+  if (typeof chunk !== "string") {
+    const bytes = new Uint8Array(chunk);
+    return { chunk: bytes, encoding: undefined, bytes };
+  }
+  // Not out of Buffer's pool: the bytes may be kept as long as a record.
+  const bytes = /^utf-?8$/i.test(encoding) ? encoder.encode(chunk) : Buffer.from(chunk, encoding);
+  return { chunk, encoding, bytes };
 }
 
 function isEventStream(res: ServerResponse): boolean {

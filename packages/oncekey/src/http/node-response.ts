@@ -20,9 +20,11 @@ import { joined } from "./bounded-body.js";
 import {
   type Capture,
   type CapturedAnswer,
+  type Held,
   letThrough,
   type NodeCaptureOptions,
   openCapture,
+  show,
 } from "./node-capture.js";
 import { type HeaderLine, resetLines, sendAnswer, type WholeAnswer } from "./node-headers.js";
 import { wrapMethods } from "./node-methods.js";
@@ -65,16 +67,25 @@ function release(capture: Capture): void {
   if (!stepAside(capture)) return;
   const { res, real, held } = capture;
   capture.held = [];
-  const bytes = held.length === 0 ? undefined : joined(held);
+  const { chunk, encoding } = wholeOf(held);
   try {
-    if (capture.endCalled || capture.destroyLater) letThrough(capture, () => real.end.call(res, bytes));
-    else if (bytes !== undefined) letThrough(capture, () => real.write.call(res, bytes));
+    if (capture.endCalled || capture.destroyLater) {
+      letThrough(capture, () => real.end.call(res, chunk, encoding));
+    } else if (chunk !== undefined) letThrough(capture, () => real.write.call(res, chunk, encoding));
     else if (capture.flushCalled) letThrough(capture, () => real.flushHeaders.call(res));
     else if (capture.head !== "none") letThrough(capture, () => {});
   } catch (error) {
     // Node refuses to send what the handler made, and the handler is past hearing of it.
     real.destroy.call(res, error as Error);
   }
+  showSent(capture);
+}
+
+/** Text goes to Node as text: it writes head and body as one. */
+function wholeOf(held: readonly Held[]): Partial<Held> {
+  const [first, second] = held;
+  if (second === undefined) return first ?? {};
+  return { chunk: joined(held.map(({ bytes }) => bytes)) };
 }
 
 function replace(capture: Capture, answer: WholeAnswer): boolean {
@@ -87,7 +98,13 @@ function replace(capture: Capture, answer: WholeAnswer): boolean {
   own._header = null;
   resetLines(res, capture.headersBefore);
   sendAnswer(res, answer, (body) => real.end.call(res, body));
+  showSent(capture);
   return true;
+}
+
+/** What was shown of a frozen answer ends: it has left, unless an outer layer sends it later. */
+function showSent({ final, res, own }: Capture): void {
+  if (final !== undefined) show(res, "headersSent", own._header !== null);
 }
 
 function cut(capture: Capture): void {
