@@ -45,7 +45,7 @@ export function createBodies(): Bodies {
       const from = chunk.used;
       chunk.bytes.set(body, from);
       chunk.used += body.byteLength;
-      return { head, body: chunk.bytes.subarray(from, chunk.used) };
+      return { head, body: new Uint8Array(chunk.bytes.buffer, from, body.byteLength) };
     },
   };
 }

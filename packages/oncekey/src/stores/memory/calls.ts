@@ -5,7 +5,7 @@
  * Invariant: a call is over when it returns, so nothing comes between its reading and its writing.
  */
 import { OncekeyError } from "../../core/errors.js";
-import type { RecordKey, StoredRecord } from "../../core/record.js";
+import type { RecordKey, StoredOutcome, StoredRecord } from "../../core/record.js";
 import type {
   ClaimOutcome,
   ClaimRequest,
@@ -102,9 +102,12 @@ function apply<R extends { readonly key: RecordKey }, O>(
     if (limit !== undefined) return whenFull(limit);
   }
   // Only `complete` and a verdict bring an outcome; every other transition passes on the one that is kept.
-  const brought = record?.outcome !== undefined && record.outcome !== before?.outcome;
-  const kept = brought ? { ...record, outcome: bodies.keep(record.outcome, record.retentionMs) } : record;
-  setRecord(records, request.key, kept, nowMs);
+  if (record?.outcome !== undefined && record.outcome !== before?.outcome) {
+    // The record was made a moment ago and nobody else has it: this spares a copy of all its members.
+    const own: { outcome: StoredOutcome | undefined } = record;
+    own.outcome = bodies.keep(record.outcome, record.retentionMs);
+  }
+  setRecord(records, request.key, record, nowMs);
   if (records.bytes > settings.maxBytes) letBodiesGo(records, settings.maxBytes, nowMs);
   if (record !== undefined) planned(record.expiresAtMs);
   if (record?.state !== before?.state || record?.token !== before?.token) changed(request.key);

@@ -11,7 +11,7 @@ import type { RecordInfo } from "../../core/record.js";
 export interface MemoryStoreOptions {
   /**
    * Records kept at once, 1 to 16,777,216. When that many are there, new keys are refused (503
-   * `CAPACITY_EXCEEDED`); keys that are known go on. A record takes about 0.7 KB beside its answer.
+   * `CAPACITY_EXCEEDED`); keys that are known go on. A record takes about 0.6 KB beside its answer.
    *
    * @defaultValue 200_000
    */
