@@ -118,12 +118,6 @@ export const CODES = {
     title: "Transaction was aborted by the database",
   },
   TRANSACTION_CLOSED: { status: 500, businessCode: 50026, retryable: false, title: "Transaction has ended" },
-  RESULT_UNSERIALIZABLE: {
-    status: 500,
-    businessCode: 50027,
-    retryable: false,
-    title: "Result cannot be kept",
-  },
   INPUT_UNSUPPORTED: {
     status: 500,
     businessCode: 50028,
