@@ -69,7 +69,7 @@ export function nodeAnswering(
 }
 
 /** `close` of a response does not tell a client that left from one that got its answer. */
-function clientLeft(res: ServerResponse): AbortSignal {
+export function clientLeft(res: ServerResponse): AbortSignal {
   const left = new AbortController();
   if (connectionGone(res)) left.abort();
   const stop = watchConnection(res, () => left.abort());

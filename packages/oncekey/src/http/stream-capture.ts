@@ -25,6 +25,17 @@ export interface ChunkSource {
   stop(): void;
 }
 
+/** @throws TypeError if somebody reads from it already. */
+export function webSource(body: ReadableStream<unknown>): ChunkSource {
+  const reader = body.getReader();
+  return {
+    next: () => reader.read(),
+    stop() {
+      reader.cancel().catch(() => {});
+    },
+  };
+}
+
 /** Where a body goes once it flows. */
 export interface ChunkSink {
   /** Is called once, before anything else. */
@@ -101,7 +112,9 @@ export function captureStream(
     broken: false,
     drain: undefined,
   };
-  follow(passage).catch((error: unknown) => fail(passage, error));
+  follow(passage).catch((error: unknown) => {
+    if (!passage.over) fail(passage, error);
+  });
   return {
     ended,
     flows: () => passage.flows,

@@ -9,7 +9,7 @@
 import { unreachable } from "../core/errors.js";
 import { type CapturedAnswer, type HeaderLine, SHARED_LISTS, type WholeAnswer } from "./answer.js";
 import type { Capturing } from "./port.js";
-import { type BodyEnding, type ChunkSink, type ChunkSource, captureStream } from "./stream-capture.js";
+import { type BodyEnding, type ChunkSink, captureStream, webSource } from "./stream-capture.js";
 
 /** Whoever called the handler. It gets one of the two. */
 export interface Caller {
@@ -72,7 +72,7 @@ function captureBody(
     () => capture.leave(),
   );
   const headers = linesOf(response.headers);
-  const capture = captureStream(sourceOf(body), sink, {
+  const capture = captureStream(webSource(body), sink, {
     ...capturing,
     declaredLength: lengthOf(response.headers),
     endless: response.headers.get("content-type")?.startsWith("text/event-stream") ?? false,
@@ -108,16 +108,6 @@ function answerOf(ending: BodyEnding, status: number, headers: readonly HeaderLi
     default:
       return unreachable(ending);
   }
-}
-
-function sourceOf(body: ReadableStream<unknown>): ChunkSource {
-  const reader = body.getReader();
-  return {
-    next: () => reader.read(),
-    stop() {
-      reader.cancel().catch(() => {});
-    },
-  };
 }
 
 /** @param begin gets the body that the client reads, and `leave` is called when it stops reading. */

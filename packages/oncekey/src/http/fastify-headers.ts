@@ -1,0 +1,45 @@
+/**
+ * @module
+ * Header lines of a Fastify reply: read as a list, and put back from one.
+ *
+ * Invariant: a list keeps the order and every value of a name that has several. Fastify spells names in lower case.
+ */
+import type { FastifyReply } from "fastify";
+import { type HeaderLine, SHARED_LISTS, type WholeAnswer } from "./answer.js";
+
+/** What `reply.getHeaders()` gives: those of the reply and those that were set on the raw response. */
+export type ReplyHeaders = Readonly<Record<string, number | string | string[] | undefined>>;
+
+export function linesOf(headers: ReplyHeaders): HeaderLine[] {
+  const lines: HeaderLine[] = [];
+  for (const name in headers) {
+    const value = headers[name];
+    if (Array.isArray(value)) for (const one of value) lines.push([name, String(one)]);
+    else if (value !== undefined) lines.push([name, String(value)]);
+  }
+  return lines;
+}
+
+/** Makes status and headers exactly what they were. */
+export function restoreHead(reply: FastifyReply, status: number, headers: ReplyHeaders): void {
+  for (const name in reply.getHeaders()) reply.removeHeader(name);
+  reply.raw.statusCode = status;
+  reply.headers(headers);
+}
+
+/** Sets status and headers of `answer` beside what outer layers have set, and gives its body as Fastify wants it. */
+export function setAnswer(reply: FastifyReply, { status, headers, body }: WholeAnswer): Buffer | null {
+  reply.code(status);
+  const lines = new Map<string, string[]>();
+  for (const [spelled, value] of headers) {
+    const name = spelled.toLowerCase();
+    const before = SHARED_LISTS.has(name) && !lines.has(name) ? reply.getHeader(name) : undefined;
+    const values = lines.get(name) ?? (before === undefined ? [] : [String(before)]);
+    lines.set(name, [...values, value]);
+  }
+  for (const [name, values] of lines) {
+    reply.header(name, SHARED_LISTS.has(name) || values.length === 1 ? values.join(", ") : values);
+  }
+  // Fastify would give an empty body a type.
+  return body.byteLength === 0 ? null : Buffer.from(body.buffer, body.byteOffset, body.byteLength);
+}
