@@ -53,10 +53,14 @@ async function runPlainly<E>(engine: Engine, running: Running<E>): Promise<Perfo
   return tell(engine, running, completion, ended);
 }
 
-function runWork<E>(running: Running<E>, transaction: unknown): Promise<Ended<E>> {
+async function runWork<E>(running: Running<E>, transaction: unknown): Promise<Ended<E>> {
   const { call, claim, attempt, lease } = running;
-  const work = createWork(claim.key, attempt, lease, running.protected, transaction);
-  return inside(claim.key, () => call.run(work));
+  const said = { nothingHappened: false };
+  const work = createWork(claim.key, attempt, lease, running.protected, transaction, () => {
+    said.nothingHappened = true;
+  });
+  const ended = await inside(claim.key, () => call.run(work));
+  return ended.kind === "failed" && said.nothingHappened ? { ...ended, performed: "no" } : ended;
 }
 
 /** Families turn failures of the work into endings, so this is a fault of an adapter: nobody knows what ran. */

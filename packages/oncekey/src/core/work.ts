@@ -44,6 +44,11 @@ export interface Work<Tx = unknown, G extends Guarantee = Guarantee> {
    * processes and deploys, so that the other side recognises a second try. 43 characters of `A-Z a-z 0-9 - _`.
    */
   downstreamKey(name: string): string;
+  /**
+   * Says that nothing has happened: if this attempt then fails, its key is free again, even under at-most-once. For handlers,
+   * whose throws become answers on the way; a function given to `run` can also `throw notPerformed(reason)`.
+   */
+  notPerformed(): void;
 }
 
 export function createWork<Tx>(
@@ -52,6 +57,7 @@ export function createWork<Tx>(
   lease: Lease,
   isProtected: boolean,
   transaction: Tx | undefined,
+  notPerformed: () => void,
 ): Work<Tx> {
   return {
     get signal() {
@@ -63,6 +69,7 @@ export function createWork<Tx>(
     assertHeld: lease.assertHeld,
     confirm: lease.confirm,
     downstreamKey: (name) => downstreamKeyOf(key, name),
+    notPerformed,
   };
 }
 

@@ -68,6 +68,26 @@ async function serveRows(
 
 export const guaranteeCases: readonly HttpCase[] = [
   {
+    name: "at most once, a handler that says that nothing has happened may fail and be tried again",
+    why: "a handler's throw is an answer by the time it is judged, so the word has to come another way",
+    async run(context) {
+      const runs = counter();
+      const server = await context.serve({
+        path: "/orders",
+        protect: atMostOnce,
+        handle({ work }) {
+          runs.count++;
+          if (runs.count > 1) return json(201, { run: runs.count });
+          work().notPerformed();
+          return json(503, { run: runs.count });
+        },
+      });
+      assert.equal((await server.send(post("/orders", "k1"))).status, 503);
+      assert.equal((await server.send(post("/orders", "k1"))).status, 201);
+      assert.equal(runs.count, 2);
+    },
+  },
+  {
     name: "under at-most-once a throw leaves the outcome unknown",
     why: "the charge may have succeeded before the handler threw",
     run: (context) => holdsAfter(context, () => failure(undefined)),
