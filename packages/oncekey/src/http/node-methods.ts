@@ -58,21 +58,28 @@ function writeHead(capture: Capture, given: Parameters<Methods["writeHead"]>): S
   if (capture.head !== "none") {
     throw nodeError(Error, "ERR_HTTP_HEADERS_SENT", "Cannot write headers after they are sent to the client");
   }
-  const [status, message, fields] = given;
+  setHead(res, given);
+  capture.head = capture.making ? "implicit" : "explicit";
+  const length = Number(res.getHeader("content-length") ?? Number.NaN);
+  capture.declaredLength = Number.isSafeInteger(length) ? length : undefined;
+  capture.bodyless = res.req.method === "HEAD" || !hasContent(res.statusCode) || length === 0;
+  own._header = HEAD_MADE;
+  return res;
+}
+
+/** @throws what Node would, and as early: by the time the head is sent the handler is past hearing of it. */
+function setHead(res: ServerResponse, [status, message, fields]: Parameters<Methods["writeHead"]>): void {
   const code = Math.trunc(status);
   if (!(code >= 100 && code <= 999)) {
     throw nodeError(RangeError, "ERR_HTTP_INVALID_STATUS_CODE", `Invalid status code: ${status}`);
   }
   res.statusCode = code;
   if (typeof message === "string") res.statusMessage = message;
+  if (/[^\t\x20-\x7e\x80-\xff]/.test(res.statusMessage)) {
+    throw nodeError(TypeError, "ERR_INVALID_CHAR", "Invalid character in statusMessage");
+  }
   const lines = typeof message === "string" ? fields : (message ?? fields);
   if (lines) setFields(res, lines);
-  capture.head = capture.making ? "implicit" : "explicit";
-  const length = Number(res.getHeader("content-length") ?? Number.NaN);
-  capture.declaredLength = Number.isSafeInteger(length) ? length : undefined;
-  capture.bodyless = res.req.method === "HEAD" || !hasContent(code) || length === 0;
-  own._header = HEAD_MADE;
-  return res;
 }
 
 /** The handler has ended, and its answer was let go or replaced: only what outer layers do still counts. */

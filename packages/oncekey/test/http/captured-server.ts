@@ -18,7 +18,7 @@ export interface CapturedServer extends TestServer {
   capture(): Promise<NodeCapture>;
 }
 
-export const OPTIONS: NodeCaptureOptions = {
+const OPTIONS: NodeCaptureOptions = {
   hold: "end",
   maxResultBytes: 1024 * 1024,
   drainMs: 30_000,

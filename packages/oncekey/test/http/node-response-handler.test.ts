@@ -79,6 +79,7 @@ describe("what the handler sees", () => {
       "ERR_HTTP_INVALID_HEADER_VALUE",
     ],
     ["a header with a line break", (res) => void res.writeHead(200, { "X-A": "a\nb" }), "ERR_INVALID_CHAR"],
+    ["a phrase with a line break", (res) => void res.writeHead(200, "a\nb"), "ERR_INVALID_CHAR"],
     ["a chunk that is null", (res) => void res.write(null), "ERR_STREAM_NULL_VALUES"],
     ["a chunk that is a number", (res) => void res.end(42 as unknown as string), "ERR_INVALID_ARG_TYPE"],
   ])("is told at once of %s, and can still answer", async (_name, mistake, code) => {
@@ -90,6 +91,7 @@ describe("what the handler sees", () => {
         thrown = error;
       }
       res.statusCode = 500;
+      res.statusMessage = "";
       res.end("sorry");
     });
     client.send(post("/"));
