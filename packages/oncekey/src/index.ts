@@ -3,6 +3,7 @@
  * oncekey: one key, one effect. This file re-exports what applications use; stores, frameworks and test tools have subpaths.
  */
 
+export type { CloseReport } from "./core/assembly.js";
 export type { Clock, EpochMs, Timer } from "./core/clock.js";
 export { systemClock } from "./core/clock.js";
 export type { ResultCodec } from "./core/codec.js";
@@ -10,12 +11,11 @@ export type { ErrorCode, ErrorDetails } from "./core/errors.js";
 export { CODES, docsOf, isOncekeyError, notPerformed, OncekeyError, ReplayedError } from "./core/errors.js";
 export type { CallOutcome, EventListener, IdempotencyEvent, StoreCall } from "./core/events.js";
 export type { Fingerprint } from "./core/fingerprint.js";
-export type { CloseReport } from "./core/assembly.js";
 export type { DefaultScope, Idempotency, IdempotencyOptions } from "./core/idempotency.js";
 export { createIdempotency } from "./core/idempotency.js";
 export type { KeyInput, KeyPart, Missing, ScopeValue } from "./core/key.js";
 export { GLOBAL_SCOPE } from "./core/key.js";
-export type { Limits } from "./core/limits.js";
+export type { LimitOptions, Limits } from "./core/limits.js";
 export { DEFAULT_LIMITS } from "./core/limits.js";
 export type {
   ListOptions,

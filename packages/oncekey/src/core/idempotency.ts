@@ -12,7 +12,7 @@ import { encodeResult, RESULT_TOMBSTONE } from "./codec.js";
 import { configurationError } from "./errors.js";
 import { type EventListener, emitterOf } from "./events.js";
 import { GLOBAL_SCOPE, type KeyInput, MISSING_SCOPE, type Missing, type ScopeValue, scopeOf } from "./key.js";
-import type { Limits } from "./limits.js";
+import type { LimitOptions, Limits } from "./limits.js";
 import {
   type Desk,
   find,
@@ -56,7 +56,7 @@ export interface IdempotencyOptions<
   readonly onEvent?: EventListener | undefined;
   /** @defaultValue the platform's clock */
   readonly clock?: Clock | undefined;
-  readonly limits?: Partial<Limits> | undefined;
+  readonly limits?: LimitOptions | undefined;
   /**
    * Keeps the runtime alive for what goes on after an answer (completions that are being retried), where it would
    * stop otherwise: `waitUntil` of Workers, `after` of Next.js.

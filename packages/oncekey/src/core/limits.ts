@@ -33,6 +33,8 @@ export const DEFAULT_LIMITS = {
 } as const;
 
 export type Limits = { readonly [Name in keyof typeof DEFAULT_LIMITS]: number };
+/** A limit that is `undefined` is not set. */
+export type LimitOptions = { readonly [Name in keyof Limits]?: number | undefined };
 
 /** Records a page of `list` may have. */
 export const MAX_PAGE = 1_000;

@@ -4,7 +4,7 @@
  *
  * Invariant: each function returns all the problems it can see, each a phrase that begins with the option's name; none throws.
  */
-import { DEFAULT_LIMITS, type Limits, MAX_DURATION_MS } from "./limits.js";
+import { DEFAULT_LIMITS, type LimitOptions, type Limits, MAX_DURATION_MS } from "./limits.js";
 import { DURATIONS, type Policy, type StoreFacts, storeTimeout } from "./policy.js";
 import type { Guarantee } from "./record.js";
 
@@ -118,7 +118,7 @@ function storeProblems(policy: Policy, store: StoreFacts): string[] {
 }
 
 /** Limits with their defaults, checked like a policy. */
-export function resolveLimits(limits: Partial<Limits> | undefined): {
+export function resolveLimits(limits: LimitOptions | undefined): {
   readonly limits: Limits;
   readonly problems: string[];
 } {

@@ -12,12 +12,11 @@ import type { Guarantee, RecordKey } from "./record.js";
 /** A store without transactions (`Store<never>`) cannot give exactly-once. */
 export type GuaranteeOf<Tx> = [Tx] extends [never] ? Exclude<Guarantee, "exactly-once"> : Guarantee;
 
-/** The transaction is there under exactly-once, and only there. */
-export type TransactionOf<Tx, G extends Guarantee> = [G] extends ["exactly-once"]
-  ? Tx
-  : "exactly-once" extends G
-    ? Tx | undefined
-    : undefined;
+/**
+ * The transaction is there under exactly-once, and only there. Each guarantee is looked at by itself, so that work written
+ * for any of them takes what a narrower one gives.
+ */
+export type TransactionOf<Tx, G extends Guarantee> = G extends "exactly-once" ? Tx : undefined;
 
 /** One attempt, as its work sees it. */
 export interface Work<Tx = unknown, G extends Guarantee = Guarantee> {
