@@ -30,8 +30,8 @@ import {
   resolve,
 } from "./operators.js";
 import { perform } from "./perform.js";
-import { layerPolicies, type Policy, type ResolvedPolicy, type StoreFacts } from "./policy.js";
-import { policyProblems, resolveLimits } from "./policy-checks.js";
+import { layerPolicies, POLICY_NAMES, type Policy, type ResolvedPolicy, type StoreFacts } from "./policy.js";
+import { policyProblems, resolveLimits, unknownOptions } from "./policy-checks.js";
 import { resolvePolicy } from "./policy-resolution.js";
 import type { Guarantee, RecordInfo } from "./record.js";
 import { type RunOptions, type RunOutcome, runWithOutcome } from "./run.js";
@@ -161,7 +161,7 @@ export function createIdempotency<
   } = options;
   const { limits, problems } = resolveLimits(givenLimits);
   const policy = layerPolicies(given, { maxResultBytes: limits.maxResultBytes });
-  problems.push(...unknownProblems(given), ...scopeProblems(scope), ...storeProblems(store, policy));
+  problems.push(...unknownOptions(given), ...scopeProblems(scope), ...storeProblems(store, policy));
   if (problems.length > 0) throw configurationError("Idempotency", problems);
   const facts = factsOf(store);
 
@@ -215,30 +215,10 @@ export function createIdempotency<
   return instance as Idempotency<Tx, G, S extends undefined ? false : true>;
 }
 
+/** Options of a call that are not policy do not make it resolve a policy of its own. */
 function hasPolicy(layer: Policy | undefined): boolean {
   return layer !== undefined && Object.keys(layerPolicies(layer)).some((name) => POLICY_NAMES.has(name));
 }
-
-/** Options of a call that are not policy do not make it resolve a policy of its own. */
-const POLICY_NAMES: ReadonlySet<string> = new Set([
-  "guarantee",
-  "leaseMs",
-  "retentionMs",
-  "onCompleted",
-  "onInFlight",
-  "onLapsed",
-  "reconcileTimeoutMs",
-  "onStoreDown",
-  "storeTimeoutMs",
-  "keep",
-  "maxRunMs",
-  "maxAttempts",
-  "completionRetryMs",
-  "maxResultBytes",
-  "maxTransactionMs",
-  "acceptsLostWrites",
-  "keyLabels",
-] satisfies (keyof Policy)[]);
 
 function defaultScope(scope: DefaultScope): ScopeValue {
   return scope === "global" ? GLOBAL_SCOPE : scopeOf(scope());
@@ -254,11 +234,6 @@ function storeProblems(store: Store, policy: Policy): string[] {
   if (!["claim", "extend", "complete", "release"].every(has))
     return ["store must be made by one of the store factories"];
   return policyProblems(policy, factsOf(store));
-}
-
-/** A misspelt option would otherwise be a default in silence. */
-function unknownProblems(policy: Policy): string[] {
-  return Object.keys(policy).flatMap((name) => (POLICY_NAMES.has(name) ? [] : [`${name} is not an option`]));
 }
 
 function scopeProblems(scope: unknown): string[] {

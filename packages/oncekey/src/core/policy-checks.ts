@@ -5,7 +5,7 @@
  * Invariant: each function returns all the problems it can see, each a phrase that begins with the option's name; none throws.
  */
 import { DEFAULT_LIMITS, type LimitOptions, type Limits, MAX_DURATION_MS } from "./limits.js";
-import { DURATIONS, type Policy, type StoreFacts, storeTimeout } from "./policy.js";
+import { DURATIONS, POLICY_NAMES, type Policy, type StoreFacts, storeTimeout } from "./policy.js";
 import type { Guarantee } from "./record.js";
 
 const CHOICES = {
@@ -129,4 +129,9 @@ export function resolveLimits(limits: LimitOptions | undefined): {
   }
   const set = Object.fromEntries(Object.entries(limits ?? {}).filter(([, value]) => value !== undefined));
   return { limits: { ...DEFAULT_LIMITS, ...set }, problems };
+}
+
+/** A misspelt option would otherwise be a default in silence. */
+export function unknownOptions(policy: Policy): string[] {
+  return Object.keys(policy).flatMap((name) => (POLICY_NAMES.has(name) ? [] : [`${name} is not an option`]));
 }

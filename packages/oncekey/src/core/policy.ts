@@ -146,6 +146,27 @@ export const DURATIONS = {
   maxTransactionMs: 1_000,
 } as const;
 
+/** The options that are policy, for telling them from others and from misspellings. */
+export const POLICY_NAMES: ReadonlySet<string> = new Set([
+  "guarantee",
+  "leaseMs",
+  "retentionMs",
+  "onCompleted",
+  "onInFlight",
+  "onLapsed",
+  "reconcileTimeoutMs",
+  "onStoreDown",
+  "storeTimeoutMs",
+  "keep",
+  "maxRunMs",
+  "maxAttempts",
+  "completionRetryMs",
+  "maxResultBytes",
+  "maxTransactionMs",
+  "acceptsLostWrites",
+  "keyLabels",
+] satisfies (keyof Policy)[]);
+
 /** Puts the layers over each other, most specific first. A member that is `undefined` is not set. */
 export function layerPolicies(...layers: readonly (Policy | undefined)[]): Policy {
   const merged: Record<string, unknown> = {};

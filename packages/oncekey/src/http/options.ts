@@ -9,7 +9,7 @@ import { configurationError, isOncekeyError } from "../core/errors.js";
 import type { Idempotency } from "../core/idempotency.js";
 import type { KeyInput, Missing } from "../core/key.js";
 import type { Policy, ResolvedPolicy } from "../core/policy.js";
-import { countProblems, durationProblems } from "../core/policy-checks.js";
+import { countProblems, durationProblems, unknownOptions } from "../core/policy-checks.js";
 import type { WholeAnswer } from "./answer.js";
 import { createFingerprinter, type Fingerprinter, type FingerprintSetting } from "./fingerprint.js";
 import { parsePointer } from "./json-pointer.js";
@@ -135,7 +135,7 @@ export function resolveRoute<C>(idempotency: Idempotency, options: HttpOptions<C
   const { http, policy: given } = split(options);
   const policy = collect(() => idempotency.internals.policyFor(given));
   const fingerprint = collect(() => createFingerprinter(http.fingerprint));
-  problems.push(...routeProblems(idempotency, http, policy));
+  problems.push(...unknownOptions(given), ...routeProblems(idempotency, http, policy));
   if (problems.length > 0 || policy === undefined || fingerprint === undefined) {
     throw configurationError("Route", problems);
   }
