@@ -167,8 +167,7 @@ async function extend(state: State, timeoutMs: number): Promise<boolean> {
       lose(state, "replaced");
       return false;
     case "unknown":
-      // Somebody found it lapsed. Nobody runs it yet, and a completion is still taken, but it is not held.
-      return true;
+      return foundUnknown(state);
     case "completed":
       return false;
     default:
@@ -186,9 +185,37 @@ async function claimAgain(state: State, sentMs: number, timeoutMs: number): Prom
       started(() => store.claim(claim)),
     );
   const outcome = await calls.bounded("claim", claim.operation, timeoutMs, ask);
-  if (outcome.kind === "claimed") renewedAt(state, sentMs);
-  else if (outcome.kind !== "full") lose(state, "replaced");
-  return outcome.kind === "claimed" || outcome.kind === "full";
+  switch (outcome.kind) {
+    case "claimed":
+      renewedAt(state, sentMs);
+      return true;
+    case "full":
+      return true;
+    case "unknown":
+      if (outcome.madeBy === claim.token) return foundUnknown(state);
+      break;
+    case "completed":
+      // Its own completion has landed meanwhile.
+      if (outcome.completedBy === claim.token) return false;
+      break;
+    case "in-flight":
+    case "mismatch":
+    case "exhausted":
+      break;
+    default:
+      return unreachable(outcome);
+  }
+  lose(state, "replaced");
+  return false;
+}
+
+/**
+ * Somebody found it lapsed. Nobody runs it yet, and a completion is still taken; but it is not held: whoever is asked
+ * what became of it may say that nothing happened.
+ */
+function foundUnknown(state: State): boolean {
+  lose(state, "not-renewed");
+  return true;
 }
 
 function renewedAt(state: State, sentMs: number): void {

@@ -103,11 +103,8 @@ for (const keepAlive of [true, false]) {
         fc.asyncProperty(fc.array(anyStep, { maxLength: 40 }), async (steps) => {
           const clock = manualClock();
           const { alarms, set, cancel } = tried(clock, keepAlive);
-          for (const { kind, value } of steps) {
-            if (kind === "pass") await clock.advance(value);
-            else if (kind === "set") set(value);
-            else cancel(value);
-          }
+          const act = { set, cancel, pass: clock.advance };
+          for (const { kind, value } of steps) await act[kind](value);
           await clock.advance(20);
           for (const { dueMs, rungMs, cancelled } of alarms) expect(rungMs).toEqual(cancelled ? [] : [dueMs]);
           expect(clock.pending()).toBe(0);

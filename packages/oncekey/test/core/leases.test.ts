@@ -1,44 +1,21 @@
 import { describe, expect, it } from "vitest";
 import type { Work } from "../../src/core/work.js";
 import {
+  asserted,
   codeOf,
   declined,
   deferred,
   firstly,
   gate,
   keyOf,
-  leftovers,
-  type Process,
   refused,
   silent,
   slowWork,
-  type World,
+  started,
   world,
 } from "./processes.js";
 
 const LEASE_MS = 30_000;
-
-/** Starts work that hands out its context and ends when the test says so. */
-async function started(process: Process, { clock }: World, options: Parameters<Process["run"]>[0] = {}) {
-  const seen = deferred<Work>();
-  const end = deferred<string>();
-  const call = process.run(options, (work) => {
-    seen.resolve(work);
-    return end.promise;
-  });
-  // Whoever awaits it later still gets what it rejects with.
-  call.catch(() => undefined);
-  await clock.settle();
-  return { call, work: await seen.promise, end };
-}
-
-const asserted = (work: Work): unknown => {
-  try {
-    return work.assertHeld();
-  } catch (error) {
-    return (error as { code: unknown }).code;
-  }
-};
 
 describe("a lease", () => {
   it("is renewed every third of itself, so work may take longer than it: one run", async () => {
@@ -173,6 +150,40 @@ describe("a lease", () => {
     expect(await call).toMatchObject({ kind: "executed" });
   });
 
+  it("of a record that somebody declared unknown is not held any more: confirm refuses, completing is still taken", async () => {
+    const place = world({ guarantee: "at-most-once" });
+    const { process, wire } = place;
+    const { call, work, end } = await started(process, place);
+    wire.on("extend", () => Promise.resolve({ kind: "unknown" }));
+    expect(await codeOf(work.confirm())).toBe("LEASE_LOST");
+    expect(work.signal.aborted).toBe(true);
+    end.resolve("done");
+    expect(await call).toMatchObject({ kind: "executed", result: "done" });
+  });
+
+  it("of a lost record whose completion lands first is not lost to anybody", async () => {
+    const place = world();
+    const { process, wire, clock } = place;
+    const { call, end } = await started(process, place);
+    const line = gate();
+    wire.on("extend", () => Promise.resolve({ kind: "gone" }));
+    wire.on("claim", line.interference);
+    const slow = gate();
+    wire.on("complete", async (request, next) => {
+      const answer = await next();
+      await slow.interference(request, () => Promise.resolve());
+      return answer;
+    });
+    await clock.advance(LEASE_MS / 3);
+    end.resolve("done");
+    await clock.settle();
+    line.open();
+    await clock.settle();
+    slow.open();
+    expect(await call).toMatchObject({ kind: "executed", result: "done" });
+    expect(process.of("lease-lost")).toEqual([]);
+  });
+
   it("that is renewed while its work fails does not bring the released record back", async () => {
     const place = world();
     const { process, wire, clock } = place;
@@ -205,95 +216,5 @@ describe("a lease", () => {
     line.open();
     await clock.advance(5_000);
     expect(await wire.store.find(keyOf())).toBeUndefined();
-  });
-});
-
-describe("a holder that stood still past its lease", () => {
-  /** Frozen: its timers and its calls stand still, while others go on. */
-  async function frozen(onLapsed: "rerun" = "rerun") {
-    const place = world({ onLapsed, onInFlight: { waitMs: 60_000 } });
-    const stuck = await started(place.process, place);
-    place.wire.on("extend", silent);
-    await place.clock.advance(LEASE_MS);
-    place.wire.on("extend", undefined);
-    const next = place.another();
-    return { ...place, stuck, next, second: await started(next, place) };
-  }
-
-  it("changes nothing when it wakes, is told, and gets the result that is on record", async () => {
-    const { stuck, second, process, wire, clock } = await frozen();
-    expect(second.work.attempt).toBe(2);
-    expect(asserted(stuck.work)).toBe("LEASE_LOST");
-    expect(stuck.work.signal.aborted).toBe(true);
-    expect(await codeOf(stuck.work.confirm())).toBe("LEASE_LOST");
-    second.end.resolve("second");
-    await second.call;
-    const before = await wire.store.find(keyOf());
-    stuck.end.resolve("first");
-    await clock.settle();
-    expect(await stuck.call).toMatchObject({ kind: "replayed", result: "second" });
-    expect(await wire.store.find(keyOf())).toMatchObject({ version: before?.version });
-    const [event] = process.of("superseded");
-    expect(event).toMatchObject({ by: before?.holder });
-    expect(event?.digest).not.toBe(event?.byDigest);
-    expect(process.of("finished")).toMatchObject([{ outcome: "lease_lost" }]);
-  });
-
-  it("keeps its own result while the other is still running, and the record gets the other's", async () => {
-    const { stuck, second, next, process, clock } = await frozen();
-    stuck.end.resolve("first");
-    await clock.settle();
-    expect(await stuck.call).toMatchObject({ kind: "executed", result: "first" });
-    expect(process.of("completion-lost")).toMatchObject([{ reason: "replaced" }]);
-    const repeat = process.run({}, () => "third");
-    await clock.settle();
-    second.end.resolve("second");
-    await clock.advance(1);
-    await second.call;
-    expect(await repeat).toMatchObject({ kind: "replayed", result: "second" });
-    expect([leftovers(process), leftovers(next)]).toEqual(Array(2).fill({ here: 0, waiting: 0 }));
-  });
-
-  it("that fails late does not free the other's claim: no third runs beside it", async () => {
-    const { stuck, second, another, process, clock } = await frozen();
-    stuck.end.reject(declined);
-    await clock.settle();
-    expect(await codeOf(stuck.call)).toBe(declined);
-    const elsewhere = another();
-    const third = [process, elsewhere].map((one) => codeOf(one.run({ onInFlight: "reject" }, () => "third")));
-    await clock.settle();
-    expect(await Promise.all(third)).toEqual(["IN_FLIGHT", "IN_FLIGHT"]);
-    second.end.resolve("second");
-    expect(await second.call).toMatchObject({ kind: "executed", result: "second" });
-  });
-
-  it("lets those who wait with it follow the record, not its promise", async () => {
-    const place = world({ onInFlight: { waitMs: 60_000 } });
-    const { process, another, wire, clock } = place;
-    const stuck = await started(process, place);
-    wire.on("extend", silent);
-    const joined = process.run({}, () => "never");
-    await clock.advance(LEASE_MS);
-    wire.on("extend", undefined);
-    const second = await started(another(), place);
-    stuck.end.resolve("first");
-    await clock.settle();
-    second.end.resolve("second");
-    await clock.advance(1);
-    await Promise.all([stuck.call, second.call]);
-    expect(await joined).toMatchObject({ kind: "replayed", result: "second" });
-  });
-
-  it("and that nobody replaced goes on, is renewed and completes", async () => {
-    const place = world();
-    const { process, wire, clock } = place;
-    const stuck = await started(process, place);
-    wire.on("extend", silent);
-    await clock.advance(3 * LEASE_MS);
-    wire.on("extend", undefined);
-    stuck.end.resolve("first");
-    await clock.settle();
-    expect(await stuck.call).toMatchObject({ kind: "executed", result: "first" });
-    expect(await process.run({}, () => "second")).toMatchObject({ kind: "replayed", result: "first" });
   });
 });

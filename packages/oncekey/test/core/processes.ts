@@ -243,3 +243,30 @@ export function slowWork(): { readonly starts: Deferred<string>[]; work(): Promi
 
 /** What failing work throws. */
 export const declined = new Error("declined");
+
+/** Starts work that hands out its context and ends when the test says so. */
+export async function started(
+  process: Process,
+  { clock }: World,
+  options: Parameters<Process["run"]>[0] = {},
+) {
+  const seen = deferred<Work>();
+  const end = deferred<string>();
+  const call = process.run(options, (work) => {
+    seen.resolve(work);
+    return end.promise;
+  });
+  // Whoever awaits it later still gets what it rejects with.
+  call.catch(() => undefined);
+  await clock.settle();
+  return { call, work: await seen.promise, end };
+}
+
+/** The code that `assertHeld` throws. */
+export const asserted = (work: Work): unknown => {
+  try {
+    return work.assertHeld();
+  } catch (error) {
+    return (error as { code: unknown }).code;
+  }
+};
