@@ -85,8 +85,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store<never> {
       closed = true;
       sweep.stop();
       watchers.close();
-      records.shards.clear();
-      records.bySlot.length = 0;
+      records.slots.clear();
       return Promise.resolve();
     },
   };

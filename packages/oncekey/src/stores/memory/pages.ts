@@ -2,9 +2,9 @@
  * @module
  * Paging through records for operators.
  *
- * Pages go by shard and, within one, by key, so a record that is there throughout is on exactly one page,
- * whatever comes and goes meanwhile. Invariant: the event loop gets its turn after a bounded number of
- * records, however few of them match.
+ * Pages go by slot, which a record keeps, so one that is there throughout is on exactly one page, whatever
+ * comes and goes meanwhile. Invariant: the event loop gets its turn after a bounded number of records,
+ * however few of them match.
  */
 import { yieldTurn } from "#platform";
 import { configurationError } from "../../core/errors.js";
@@ -13,16 +13,10 @@ import { describeRecord, type RecordInfo, type StoredRecord } from "../../core/r
 import type { ListRequest, RecordPage } from "../../core/store.js";
 import { currentRecord } from "../../core/transitions.js";
 import type { Records } from "./records.js";
-import { SHARDS } from "./shards.js";
+import { NO_SLOT, type Slot } from "./rings.js";
 
 /** Records looked at in one turn; two milliseconds or so. */
 const RECORDS_PER_TURN = 20_000;
-
-interface Place {
-  readonly shard: number;
-  /** The last key of that shard that has been given out. */
-  readonly after: string;
-}
 
 /**
  * Walks from the cursor until the page is full.
@@ -30,37 +24,26 @@ interface Place {
  * @throws OncekeyError `CONFIGURATION_INVALID` for a limit or a cursor that no page gave.
  */
 export async function pageOf(
-  records: Records,
+  { slots }: Records,
   request: ListRequest,
   nowMs: () => number,
 ): Promise<RecordPage> {
-  const { shard: from, after } = checked(request);
-  const found: { readonly info: RecordInfo; readonly shard: number }[] = [];
-  let looked = 0;
-  for (let shard = from; shard < SHARDS && found.length <= request.limit; shard++) {
-    const now = nowMs();
-    const inShard: RecordInfo[] = [];
-    for (const slot of records.shards.at(shard).values()) {
-      const record = records.bySlot[slot];
-      looked++;
-      if (record !== undefined && (shard > from || record.key > after) && matches(record, request, now)) {
-        inShard.push(describeRecord(record, now));
-      }
-    }
-    inShard.sort((one, other) => (one.key < other.key ? -1 : 1));
-    for (const info of inShard) found.push({ info, shard });
-    if (looked > RECORDS_PER_TURN) {
-      looked = 0;
+  const found: RecordInfo[] = [];
+  let last = slotBefore(request);
+  let now = nowMs();
+  for (let slot = last + 1; slot <= slots.highest(); slot++) {
+    if (slot % RECORDS_PER_TURN === 0) {
       await yieldTurn();
+      now = nowMs();
     }
+    const record = slots.get(slot);
+    if (record === undefined || !matches(record, request, now)) continue;
+    // One more than asked shows that there is another page.
+    if (found.length === request.limit) return { records: found, cursor: String(last) };
+    found.push(describeRecord(record, now));
+    last = slot;
   }
-  const page = found.slice(0, request.limit);
-  const last = page.at(-1);
-  const more = found.length > page.length && last !== undefined;
-  return {
-    records: page.map(({ info }) => info),
-    cursor: more ? `${last.shard}.${last.info.key}` : undefined,
-  };
+  return { records: found, cursor: undefined };
 }
 
 function matches(record: StoredRecord, request: ListRequest, nowMs: number): boolean {
@@ -74,20 +57,15 @@ function matches(record: StoredRecord, request: ListRequest, nowMs: number): boo
   return record.state === state;
 }
 
-function checked({ limit, cursor }: ListRequest): Place {
+/** The last slot of the page before. */
+function slotBefore({ limit, cursor }: ListRequest): Slot {
   const problems: string[] = [];
   if (!(Number.isInteger(limit) && limit >= 1 && limit <= MAX_PAGE)) {
     problems.push(`limit is a whole number from 1 to ${MAX_PAGE}`);
   }
-  const place = placeOf(cursor);
-  if (place === undefined) problems.push("cursor is not one that a page of this store gave");
-  if (problems.length > 0 || place === undefined) throw configurationError("The list request", problems);
-  return place;
-}
-
-function placeOf(cursor: string | undefined): Place | undefined {
-  if (cursor === undefined) return { shard: 0, after: "" };
-  const [, shard, after] = /^(\d{1,3})\.(.*)$/s.exec(cursor) ?? [];
-  if (shard === undefined || after === undefined || Number(shard) >= SHARDS) return undefined;
-  return { shard: Number(shard), after };
+  if (cursor !== undefined && !/^\d{1,8}$/.test(cursor)) {
+    problems.push("cursor is not one that a page of this store gave");
+  }
+  if (problems.length > 0) throw configurationError("The list request", problems);
+  return cursor === undefined ? NO_SLOT : Number(cursor);
 }

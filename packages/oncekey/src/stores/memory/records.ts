@@ -8,18 +8,17 @@
  */
 import type { RecordKey, ScopeId, StoredRecord } from "../../core/record.js";
 import { createExpiry, type Expiry } from "./expiry.js";
+import { createLookup, type Lookup } from "./lookup.js";
 import { createRings, NO_SLOT, type Rings, type Slot } from "./rings.js";
-import { createShards, type Shards } from "./shards.js";
+import { createSlots, type Slots } from "./slots.js";
 
 /** Completed records in the order of their completion: those with a body to let go, and the others. */
 export const WITH_BODY = 0;
 export const BARE = 1;
 
 export interface Records {
-  readonly shards: Shards;
-  /** By slot. */
-  readonly bySlot: (StoredRecord | undefined)[];
-  readonly freeSlots: Slot[];
+  readonly slots: Slots;
+  readonly lookup: Lookup;
   readonly perScope: Map<ScopeId, number>;
   readonly completed: Rings;
   readonly expiry: Expiry;
@@ -29,23 +28,21 @@ export interface Records {
 }
 
 export function createRecords(maxRecords: number): Records {
-  const bySlot: (StoredRecord | undefined)[] = [undefined];
+  const slots = createSlots(maxRecords);
   return {
-    shards: createShards(),
-    bySlot,
-    freeSlots: [],
+    slots,
+    lookup: createLookup(maxRecords, (slot) => slots.get(slot)?.key),
     perScope: new Map(),
     completed: createRings(maxRecords, 2),
-    expiry: createExpiry(maxRecords, (slot) => bySlot[slot]?.expiresAtMs ?? Number.POSITIVE_INFINITY),
+    expiry: createExpiry(maxRecords, (slot) => slots.get(slot)?.expiresAtMs ?? Number.POSITIVE_INFINITY),
     count: 0,
     bytes: 0,
   };
 }
 
 /** Also a record that has expired and is still here. */
-export function recordOf(records: Records, key: RecordKey): StoredRecord | undefined {
-  const slot = records.shards.of(key).get(key);
-  return slot === undefined ? undefined : records.bySlot[slot];
+export function recordOf({ lookup, slots }: Records, key: RecordKey): StoredRecord | undefined {
+  return slots.get(lookup.get(key));
 }
 
 /** Keeps `record` under `key`, or nothing. There is room: `room.ts` was asked if nothing was there before. */
@@ -55,8 +52,8 @@ export function setRecord(
   record: StoredRecord | undefined,
   nowMs: number,
 ): void {
-  const slot = records.shards.of(key).get(key);
-  if (slot === undefined) {
+  const slot = records.lookup.get(key);
+  if (slot === NO_SLOT) {
     if (record !== undefined) add(records, record, nowMs);
   } else if (record === undefined) {
     drop(records, slot);
@@ -77,9 +74,9 @@ export function purgeExpired(records: Records, nowMs: number, limit: number): nu
 
 /** Puts another record of the same key and scope in a slot. */
 export function replace(records: Records, slot: Slot, record: StoredRecord, nowMs: number): void {
-  const before = records.bySlot[slot];
+  const before = records.slots.get(slot);
   if (before === undefined) return;
-  records.bySlot[slot] = record;
+  records.slots.put(slot, record);
   if (record.expiresAtMs !== before.expiresAtMs) {
     records.expiry.schedule(slot, record.expiresAtMs, nowMs);
   }
@@ -90,11 +87,10 @@ export function replace(records: Records, slot: Slot, record: StoredRecord, nowM
 
 /** Forgets the record in a slot. */
 function drop(records: Records, slot: Slot): void {
-  const record = records.bySlot[slot];
+  const record = records.slots.get(slot);
   if (record === undefined) return;
-  records.shards.of(record.key).delete(record.key);
-  records.bySlot[slot] = undefined;
-  records.freeSlots.push(slot);
+  records.lookup.remove(slot);
+  records.slots.giveBack(slot);
   records.count--;
   const left = (records.perScope.get(record.scopeId) ?? 0) - 1;
   if (left > 0) records.perScope.set(record.scopeId, left);
@@ -105,9 +101,8 @@ function drop(records: Records, slot: Slot): void {
 }
 
 function add(records: Records, record: StoredRecord, nowMs: number): void {
-  const slot = records.freeSlots.pop() ?? records.bySlot.length;
-  records.shards.of(record.key).set(record.key, slot);
-  records.bySlot[slot] = record;
+  const slot = records.slots.take(record);
+  records.lookup.add(record.key, slot);
   records.count++;
   records.perScope.set(record.scopeId, (records.perScope.get(record.scopeId) ?? 0) + 1);
   records.bytes += bytesOf(record);

@@ -37,7 +37,7 @@ export function fullFor(
 export function letBodiesGo(records: Records, maxBytes: number, nowMs: number): void {
   while (records.bytes > maxBytes) {
     const slot = records.completed.first(WITH_BODY);
-    const record = records.bySlot[slot];
+    const record = records.slots.get(slot);
     if (record?.outcome === undefined) return;
     replace(records, slot, { ...record, outcome: { head: record.outcome.head, body: undefined } }, nowMs);
   }
@@ -61,10 +61,10 @@ function forgetOldest(
   return true;
 }
 
-function oldest({ completed, bySlot }: Records, ring: number, scopeId?: ScopeId): StoredRecord | undefined {
+function oldest({ completed, slots }: Records, ring: number, scopeId?: ScopeId): StoredRecord | undefined {
   let slot = completed.first(ring);
   for (let looked = 0; slot !== NO_SLOT && looked < LOOKED_AT; looked++) {
-    const record = bySlot[slot];
+    const record = slots.get(slot);
     if (scopeId === undefined || record?.scopeId === scopeId) return record;
     slot = completed.after(slot);
   }
