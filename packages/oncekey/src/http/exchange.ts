@@ -135,11 +135,14 @@ async function refuse<C>(
   started: boolean,
 ): Promise<void> {
   if (request.left?.aborted === true && !started) return;
-  if (!isOncekeyError(error)) {
+  try {
+    if (!isOncekeyError(error)) throw error;
+    const refusal = refusalOf(route, request, error);
+    if (!started) await answering.send(refusal);
+    else if (!answering.replaceWith(refusal)) answering.cut();
+  } catch (fault) {
+    // An answer that is held back would otherwise be waited for until the client gives up.
     if (started) answering.cut();
-    throw error;
+    throw fault;
   }
-  const refusal = refusalOf(route, request, error);
-  if (!started) await answering.send(refusal);
-  else if (!answering.replaceWith(refusal)) answering.cut();
 }

@@ -11,7 +11,7 @@ import { keepsStatus, refusedBeforeWork } from "../core/policy.js";
 import type { StoredOutcome } from "../core/record.js";
 import type { CapturedAnswer, HeaderLine } from "./answer.js";
 import { keepHeaders } from "./kept-headers.js";
-import type { Route } from "./options.js";
+import { commitsStatus, type Route } from "./options.js";
 import { encodeSnapshot, tombstoneOf } from "./snapshot.js";
 
 /** The one look at the final answer, whoever made it. */
@@ -37,7 +37,7 @@ export function judge<C>(
         const performed = refusedBeforeWork(status) || saysNothingHappened(answer) ? "no" : "maybe";
         return { kind: "failed", value: answer, code: `HTTP_${status}`, performed };
       }
-      const commit = route.commitWhen({ status }) ? "everything" : "record";
+      const commit = isCommitted(internals, route, status) ? "everything" : "record";
       return { kind: "kept", value: answer, outcome: outcomeOf(answer, before), commit };
     }
     default:
@@ -62,6 +62,16 @@ function isKept<C>(
   } catch {
     internals.emit({ type: "warning", text: "keep threw; the default rule was used" });
     return keepsStatus(status);
+  }
+}
+
+/** The effect has happened: a rule that throws must not free its key. */
+function isCommitted<C>(internals: Internals, { commitWhen }: Route<C>, status: number): boolean {
+  try {
+    return commitWhen({ status });
+  } catch {
+    internals.emit({ type: "warning", text: "commitWhen threw; the default rule was used" });
+    return commitsStatus(status);
   }
 }
 

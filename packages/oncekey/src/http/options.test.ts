@@ -37,6 +37,16 @@ describe("the options of a route", () => {
     expect(problems.length).toBeGreaterThanOrEqual(named.length);
   });
 
+  it("are refused where a function or a list would be called for", () => {
+    const options = { onTombstone: "replay", commitWhen: 399, renderRefusal: "json", methods: "POST" };
+    expect(problemsOf({ scope: "global", ...options })).toEqual([
+      'methods must be a list of names, such as ["POST"]',
+      'onTombstone must be one of "status", "refuse", a function',
+      "commitWhen must be a function",
+      "renderRefusal must be a function",
+    ]);
+  });
+
   it("refuse to run unprotected what must not start twice", () => {
     const options = { scope: "global", guarantee: "at-most-once", acceptsLostWrites: true } as const;
     expect(problemsOf({ ...options, onMissingKey: "run", onMissingScope: "run" })).toHaveLength(2);

@@ -98,6 +98,11 @@ export interface Route<C> {
 const METHODS = ["POST", "PUT", "PATCH", "DELETE"];
 const DEFAULT_DRAIN_MS = 30_000;
 
+/** The default rule: an answer that says that the work was not done takes its rows back. */
+export function commitsStatus(status: number): boolean {
+  return status < 400;
+}
+
 /** Every option that is not policy; what else is given is a misspelling. */
 const NAMES = [
   "scope",
@@ -132,20 +137,21 @@ export function resolveRoute<C>(idempotency: Idempotency, options: HttpOptions<C
       return undefined;
     }
   };
-  const { http, policy: given } = split(options);
+  const given = policyOf(options);
   const policy = collect(() => idempotency.internals.policyFor(given));
-  const fingerprint = collect(() => createFingerprinter(http.fingerprint));
-  problems.push(...unknownOptions(given), ...routeProblems(idempotency, http, policy));
+  const fingerprint = collect(() => createFingerprinter(options.fingerprint));
+  problems.push(...unknownOptions(given), ...routeProblems(idempotency, options, policy));
   if (problems.length > 0 || policy === undefined || fingerprint === undefined) {
     throw configurationError("Route", problems);
   }
-  return complete(idempotency, http, policy, fingerprint);
+  return complete(idempotency, options, policy, fingerprint);
 }
 
-function split<C>(options: HttpOptions<C>): { readonly http: HttpOptions<C>; readonly policy: Policy } {
+/** What is left without the options of HTTP: policy, and whatever was misspelt. */
+function policyOf<C>(options: HttpOptions<C>): Policy {
   const policy: Record<string, unknown> = { ...options };
   for (const name of NAMES) delete policy[name];
-  return { http: options, policy };
+  return policy;
 }
 
 function complete<C>(
@@ -173,7 +179,7 @@ function complete<C>(
     drainMs: options.drainMs ?? DEFAULT_DRAIN_MS,
     maxWaitMs: options.maxWaitMs ?? limits.maxWaitMs,
     onTombstone: options.onTombstone ?? "status",
-    commitWhen: options.commitWhen ?? (({ status }) => status < 400),
+    commitWhen: options.commitWhen ?? (({ status }) => commitsStatus(status)),
     problems: { messages: options.messages, docs: options.docs, challenge: options.challenge },
     renderRefusal: options.renderRefusal,
   };
@@ -195,6 +201,10 @@ function routeProblems<C>(
     ...oneOf("onMissingScope", options.onMissingScope, ["reject", "run", "global"]),
     ...oneOf("onMissingKey", options.onMissingKey, ["reject", "run"]),
     ...oneOf("onRequestTooLarge", options.onRequestTooLarge, ["refuse", "skip-body"]),
+    ...methodProblems(options.methods),
+    ...oneOf("onTombstone", options.onTombstone, ["status", "refuse"], "a function"),
+    ...oneOf("commitWhen", options.commitWhen, [], "a function"),
+    ...oneOf("renderRefusal", options.renderRefusal, [], "a function"),
     ...problemOptionProblems(options),
     ...countProblems("maxKeyLength", options.maxKeyLength, 1),
     ...countProblems("maxRequestBytes", options.maxRequestBytes, 0),
@@ -232,7 +242,17 @@ function keyProblems<C>({ key }: HttpOptions<C>): string[] {
   });
 }
 
-function oneOf(name: string, value: unknown, allowed: readonly string[]): string[] {
-  if (value === undefined || (allowed as readonly unknown[]).includes(value)) return [];
-  return [`${name} must be one of ${allowed.map((one) => `"${one}"`).join(", ")}`];
+function methodProblems(methods: unknown): string[] {
+  const fits =
+    methods === undefined ||
+    (Array.isArray(methods) && methods.every((method) => typeof method === "string"));
+  return fits ? [] : ['methods must be a list of names, such as ["POST"]'];
+}
+
+/** @param orFunction says so where a function is allowed too. */
+function oneOf(name: string, value: unknown, words: readonly string[], orFunction?: "a function"): string[] {
+  if (value === undefined || (words as readonly unknown[]).includes(value)) return [];
+  if (orFunction !== undefined && typeof value === "function") return [];
+  const allowed = [...words.map((word) => `"${word}"`), ...(orFunction === undefined ? [] : [orFunction])];
+  return [`${name} must be ${allowed.length > 1 ? "one of " : ""}${allowed.join(", ")}`];
 }
