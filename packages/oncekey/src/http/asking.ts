@@ -11,6 +11,7 @@ import type { CallOutcome } from "../core/events.js";
 import type { Fingerprint } from "../core/fingerprint.js";
 import type { Internals } from "../core/idempotency.js";
 import { GLOBAL_SCOPE, identify, MISSING_SCOPE, type ScopeValue, scopeOf } from "../core/key.js";
+import { finishedAs } from "../core/outcome.js";
 import type { CapturedAnswer } from "./answer.js";
 import { encodeDone } from "./done.js";
 import { readKey } from "./key-source.js";
@@ -85,10 +86,10 @@ export async function ask<C>(
 /** Reads key and fingerprint, at once where the body is there. Never fails: what is wrong is refused in its turn. */
 export function readAhead<C>(route: Route<C>, request: HttpRequest<C>): ReadAhead | Promise<ReadAhead> {
   const refused = (error: unknown): ReadAhead => ({ kind: "refused", error });
-  const read = (reading: BodyReading): ReadAhead => {
+  const read = (reading: BodyReading, early: string | undefined): ReadAhead => {
     const body = bodyOf(route, reading);
     if (body === "aborted") return LEFT;
-    const key = readKey(route, request, body);
+    const key = early ?? readKey(route, request, body);
     return {
       kind: "read",
       key,
@@ -96,12 +97,13 @@ export function readAhead<C>(route: Route<C>, request: HttpRequest<C>): ReadAhea
     };
   };
   try {
-    if (!route.keyInBody && readKey(route, request, undefined) === undefined) {
+    const early = route.keyInBody ? undefined : readKey(route, request, undefined);
+    if (!route.keyInBody && early === undefined)
       return { kind: "read", key: undefined, fingerprint: undefined };
-    }
-    if (!route.keyInBody && !route.readsBody) return read(NO_BODY);
+    if (!route.keyInBody && !route.readsBody) return read(NO_BODY, early);
     const reading = request.body(route.maxRequestBytes);
-    return reading instanceof Promise ? reading.then(read).catch(refused) : read(reading);
+    if (!(reading instanceof Promise)) return read(reading, early);
+    return reading.then((later) => read(later, early)).catch(refused);
   } catch (error) {
     return refused(error);
   }
@@ -218,15 +220,9 @@ async function scopeOrFault<C>(internals: Internals, { scope }: Route<C>, carrie
   }
 }
 
-const OUTCOME_OF: Partial<Record<OncekeyError["code"], CallOutcome>> = {
-  KEY_MISSING: "missing_key",
-  KEY_INVALID: "invalid_key",
-  SCOPE_MISSING: "missing_scope",
-};
-
 /** What is refused before the core is asked is counted here; the core counts the rest. */
-function reportRefusal(internals: Internals, operation: string, { code }: OncekeyError): void {
-  internals.emit({ type: "rejected", operation, key: undefined, code });
-  const outcome = OUTCOME_OF[code] ?? "rejected";
+function reportRefusal(internals: Internals, operation: string, error: OncekeyError): void {
+  internals.emit({ type: "rejected", operation, key: undefined, code: error.code });
+  const outcome = finishedAs({ kind: "refused", error, waitedMs: 0 });
   internals.emit({ type: "finished", operation, key: undefined, outcome, tookMs: 0, waitedMs: 0 });
 }

@@ -14,7 +14,6 @@
  *
  * The spelling of values is left to `core/canonical.ts`.
  */
-import { canonicalText } from "../core/canonical.js";
 import { parseExactly } from "./exact-json.js";
 
 /**
@@ -23,12 +22,6 @@ import { parseExactly } from "./exact-json.js";
  * costs time, nothing else.
  */
 const RISKY_NUMBER = /(?:^|[[:,\s])-?\d(?:[\d.]{15}|[\d.]*[eE][+-]?\d{3})/;
-
-/** The canonical text of a JSON text; `undefined` if it is not one. */
-export function canonicalizeJsonText(text: string): string | undefined {
-  const parsed = parseJsonText(text);
-  return parsed === undefined ? undefined : canonicalText(parsed.value);
-}
 
 /**
  * Reads a JSON text; `undefined` if it is not one. Numbers that a double cannot hold come as values that

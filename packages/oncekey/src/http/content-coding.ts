@@ -19,12 +19,10 @@ export async function forClient(
   acceptEncoding: string | undefined,
   maxBytes: number,
 ): Promise<Snapshot> {
-  const codings = codingsOf(snapshot.headers);
-  if (snapshot.body === undefined || codings.every((coding) => accepts(acceptEncoding, coding)))
-    return snapshot;
-  let body = snapshot.body;
+  if (snapshot.body === undefined || !needsDecoding(snapshot, acceptEncoding)) return snapshot;
+  let { body } = snapshot;
   // RFC 9110 §8.4: listed in the order applied, so the last is undone first.
-  for (const coding of codings.toReversed()) {
+  for (const coding of codingsOf(snapshot.headers).toReversed()) {
     if (!isContentCoding(coding)) return snapshot;
     const result = await decompress(coding, body, maxBytes);
     if (result.kind !== "decompressed") return snapshot;

@@ -15,7 +15,7 @@
  * handler can change its input) and what to do about a mismatch are left to `exchange.ts` and the core.
  */
 import { canonicalText } from "../core/canonical.js";
-import { configurationError } from "../core/errors.js";
+import { configurationError, unreachable } from "../core/errors.js";
 import {
   type Fingerprint,
   type FingerprintTag,
@@ -152,6 +152,8 @@ function fingerprintContent(
       return fingerprintOf(tag, [...head, type, content.kind, content.bytes]);
     case "skipped":
       return fingerprintOf(SKIPPED_TAG, [...head, type, content.kind, `${content.length}`]);
+    default:
+      return unreachable(content);
   }
 }
 

@@ -1,8 +1,13 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type KeyReading, readKeyField, readKeyValue } from "./key-syntax.js";
+import { DEFAULT_LIMITS } from "../core/limits.js";
+import * as syntax from "./key-syntax.js";
 
-const key = (text: string): KeyReading => ({ kind: "key", key: text });
+const { maxKeyLength } = DEFAULT_LIMITS;
+const readKeyField = (lines: readonly string[], most: number = maxKeyLength) =>
+  syntax.readKeyField(lines, most);
+const readKeyValue = (value: unknown) => syntax.readKeyValue(value, maxKeyLength);
+const key = (text: string): syntax.KeyReading => ({ kind: "key", key: text });
 const kindOf = (...lines: string[]) => readKeyField(lines).kind;
 
 /** Serialises a String as RFC 9651 §4.1.6 says. */

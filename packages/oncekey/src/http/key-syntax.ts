@@ -23,8 +23,6 @@ export type KeyReading =
   /** `reason` is a sentence for the client. */
   | { readonly kind: "invalid"; readonly reason: string };
 
-const DEFAULT_MAX_KEY_LENGTH = 255;
-
 /**
  * Reads the lines of one header field, in the order they came.
  *
@@ -32,7 +30,7 @@ const DEFAULT_MAX_KEY_LENGTH = 255;
  * runtime that only has joined values gives one entry; repeated bare or quoted keys are refused even so.
  * @param maxKeyLength in characters, counted without quotation marks and escapes.
  */
-export function readKeyField(lines: readonly string[], maxKeyLength = DEFAULT_MAX_KEY_LENGTH): KeyReading {
+export function readKeyField(lines: readonly string[], maxKeyLength: number): KeyReading {
   const [line] = lines;
   if (line === undefined) return { kind: "missing" };
   if (lines.length > 1) return invalid("The idempotency key was sent more than once; send one.");
@@ -44,7 +42,7 @@ export function readKeyField(lines: readonly string[], maxKeyLength = DEFAULT_MA
  * Takes a value found outside of a header field for a key: text, or a whole number, which is taken by its digits.
  * The characters are the key as they are, without quotation marks.
  */
-export function readKeyValue(value: unknown, maxKeyLength = DEFAULT_MAX_KEY_LENGTH): KeyReading {
+export function readKeyValue(value: unknown, maxKeyLength: number): KeyReading {
   if (value === undefined || value === null) return { kind: "missing" };
   if (Array.isArray(value)) return invalid("The idempotency key was sent more than once; send one.");
   if (typeof value === "string") return checkKey(value, maxKeyLength);

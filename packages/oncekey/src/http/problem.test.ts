@@ -2,8 +2,8 @@ import { describe, expect, it } from "vitest";
 import { CODES, type ErrorCode, OncekeyError } from "../core/errors.js";
 import { type ProblemOptions, problemOptionProblems, renderProblem } from "./problem.js";
 
-function render(error: OncekeyError, options?: ProblemOptions, instance?: string) {
-  const { status, headers, body } = renderProblem(error, options, instance);
+function render(error: OncekeyError, options: ProblemOptions = {}) {
+  const { status, headers, body } = renderProblem(error, options);
   return {
     status,
     headers: new Headers(headers.map(([name, value]) => [name, value])),
@@ -16,14 +16,13 @@ const missing = new OncekeyError("KEY_MISSING", "Send a key.");
 
 describe("renderProblem", () => {
   it("writes the members of RFC 9457 and ours", () => {
-    const { status, headers, body } = render(inFlight, {}, "urn:uuid:1");
+    const { status, headers, body } = render(inFlight);
     expect(status).toBe(409);
     expect(body).toEqual({
       type: "https://oncekey.dev/errors/in-flight",
       title: "Operation is still in flight",
       status: 409,
       detail: "Wait.",
-      instance: "urn:uuid:1",
       code: "IN_FLIGHT",
       businessCode: 40911,
       retryable: true,
@@ -111,6 +110,6 @@ describe("problemOptionProblems", () => {
       docs: "https://a>b",
       challenge: "Bearer\r\nX: y",
     } as ProblemOptions);
-    expect(problems.map((problem) => problem.split(":")[0])).toEqual(["messages", "docs", "challenge"]);
+    expect(problems.map((problem) => problem.split(" ")[0])).toEqual(["messages", "docs", "challenge"]);
   });
 });

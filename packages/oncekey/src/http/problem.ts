@@ -8,7 +8,7 @@
  * refusal it is was decided by the core.
  */
 import { CODES, docsOf, type ErrorCode, type OncekeyError } from "../core/errors.js";
-import type { HeaderList } from "./snapshot.js";
+import type { HeaderLine, WholeAnswer } from "./answer.js";
 
 /** Texts for people, in any language. */
 export interface ProblemText {
@@ -42,8 +42,6 @@ export interface Problem {
   readonly title: string;
   readonly status: number;
   readonly detail: string;
-  /** Names this one refusal, such as the id under which it stands in a log. */
-  readonly instance?: string;
   readonly code: ErrorCode;
   readonly businessCode: number;
   readonly retryable: boolean;
@@ -51,15 +49,8 @@ export interface Problem {
   readonly completed?: true;
 }
 
-export interface ProblemAnswer {
-  readonly status: number;
-  /** Without `Content-Length`, which whoever sends it knows. */
-  readonly headers: HeaderList;
-  readonly body: Uint8Array;
-}
-
 /** The document of a refusal, for whoever renders it otherwise. */
-export function problemOf(error: OncekeyError, options: ProblemOptions = {}, instance?: string): Problem {
+export function problemOf(error: OncekeyError, options: ProblemOptions): Problem {
   const given = options.messages?.[error.code];
   const text: ProblemText = typeof given === "string" ? { detail: given } : (given ?? {});
   return {
@@ -68,7 +59,6 @@ export function problemOf(error: OncekeyError, options: ProblemOptions = {}, ins
     title: text.title ?? CODES[error.code]?.title ?? error.code,
     status: error.status,
     detail: text.detail ?? error.message,
-    ...(instance !== undefined && { instance }),
     code: error.code,
     businessCode: error.businessCode,
     retryable: error.retryable,
@@ -78,14 +68,10 @@ export function problemOf(error: OncekeyError, options: ProblemOptions = {}, ins
 
 const encoder = new TextEncoder();
 
-/** The whole answer to a request that is refused. */
-export function renderProblem(
-  error: OncekeyError,
-  options: ProblemOptions = {},
-  instance?: string,
-): ProblemAnswer {
-  const problem = problemOf(error, options, instance);
-  const headers: [string, string][] = [
+/** The whole answer to a request that is refused, without `Content-Length`, which whoever sends it knows. */
+export function renderProblem(error: OncekeyError, options: ProblemOptions): WholeAnswer {
+  const problem = problemOf(error, options);
+  const headers: HeaderLine[] = [
     ["Content-Type", "application/problem+json"],
     ["Cache-Control", "no-store"],
     ["Link", `<${options.docs ?? problem.type}>; rel="describedby"; type="text/html"`],
@@ -104,13 +90,16 @@ function retryAfter(retryAfterMs = 0): string {
 export function problemOptionProblems({ messages, docs, challenge }: ProblemOptions): string[] {
   const problems = Object.keys(messages ?? {})
     .filter((code) => !Object.hasOwn(CODES, code))
-    .map((code) => `messages: there is no code ${code}; the codes are ${Object.keys(CODES).join(", ")}`);
+    .map(
+      (code) =>
+        `messages names a code that does not exist, ${code}; the codes are ${Object.keys(CODES).join(", ")}`,
+    );
   // Both go into a header: visible ASCII, and no bracket that would end the link.
   if (docs !== undefined && !/^[!-;=?-~]+$/.test(docs)) {
-    problems.push("docs: has to be a URL in ASCII, without spaces and angle brackets");
+    problems.push("docs must be a URL in ASCII, without spaces and angle brackets");
   }
   if (challenge !== undefined && !/^[!-~](?:[ -~]*[!-~])?$/.test(challenge)) {
-    problems.push('challenge: has to be the value of a WWW-Authenticate header, such as "Bearer"');
+    problems.push('challenge must be the value of a WWW-Authenticate header, such as "Bearer"');
   }
   return problems;
 }

@@ -6,6 +6,7 @@
  * framework, as far as those still tell it (a parsed number has lost what a double cannot hold). What cannot
  * be read as its media type says is taken by its bytes; nothing here throws, whatever a client sent.
  */
+import { unreachable } from "../core/errors.js";
 import { parseJsonText } from "./canonical-json.js";
 import { type FormField, flattenForm, parseForm } from "./form.js";
 import { decodeText, essenceOf, isJson, parameterOf } from "./media-type.js";
@@ -49,6 +50,8 @@ export function readBody(contentType: string | undefined, body: RequestBody): Bo
       return readText(contentType, body.text);
     case "parsed":
       return readParsed(contentType, body.value);
+    default:
+      return unreachable(body);
   }
 }
 

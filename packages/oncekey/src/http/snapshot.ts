@@ -10,9 +10,10 @@
 import { crc32 } from "#platform";
 import { OncekeyError } from "../core/errors.js";
 import type { StoredOutcome } from "../core/record.js";
+import type { HeaderLine } from "./answer.js";
 
-/** Headers as they go over the wire: in order, a name once for each of its lines. */
-export type HeaderList = readonly (readonly [name: string, value: string])[];
+/** In order, a name once for each of its lines. */
+export type HeaderList = readonly HeaderLine[];
 
 export interface Snapshot {
   readonly status: number;
