@@ -11,8 +11,8 @@ import type { Settings } from "./options.js";
 import { BARE, purgeExpired, type Records, replace, setRecord, WITH_BODY } from "./records.js";
 import { NO_SLOT } from "./rings.js";
 
-/** Expired records that a call which found the store full removes before it says so; a millisecond of work. */
-const PURGE_WHEN_FULL = 1_000;
+/** Expired records that a call which found the store full removes before it says so; a millisecond at most. */
+const PURGE_WHEN_FULL = 250;
 /** Completed records among which one of a full scope is looked for; so large a scope is among the first. */
 const LOOKED_AT = 100;
 
