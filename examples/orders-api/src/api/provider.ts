@@ -45,7 +45,7 @@ export function providerAt(url: string): Provider {
     async find(reference) {
       const answer = await call(`/movements/${reference}`, {});
       if (answer.status === 404) return undefined;
-      return (await answer.json()) as Movement;
+      return (await dataOf(answer)) as Movement;
     },
   };
 
@@ -61,19 +61,22 @@ export function providerAt(url: string): Provider {
       body: JSON.stringify(request),
       ...(signal && { signal }),
     });
-    return (await answer.json()) as Receipt;
+    return (await dataOf(answer)) as Receipt;
   }
 
   async function call(path: string, { signal, ...init }: RequestInit): Promise<Response> {
     const timeout = AbortSignal.timeout(TIMEOUT_MS);
     const ends = signal ? AbortSignal.any([signal, timeout]) : timeout;
-    let answer: Response;
     try {
-      answer = await fetch(url + path, { ...init, signal: ends });
+      return await fetch(url + path, { ...init, signal: ends });
     } catch (cause) {
       throw new ProviderError("The provider did not answer.", { cause });
     }
-    if (answer.status >= 500) throw new ProviderError(`The provider answered ${answer.status}.`);
-    return answer;
   }
+}
+
+/** Whatever is no success is no receipt, also what one does not expect: an order is never written for a refused card. */
+async function dataOf(answer: Response): Promise<unknown> {
+  if (!answer.ok) throw new ProviderError(`The provider answered ${answer.status}.`);
+  return answer.json();
 }

@@ -16,13 +16,7 @@ const leaseMs = numberFrom("LEASE_MS", 30_000);
 
 const orders = openOrders(file);
 const store = sqliteStore(fromLibsql(() => new Database(file)));
-const idempotency = createIdempotency({
-  store,
-  leaseMs,
-  // A renewal has to fit into the lease several times.
-  storeTimeoutMs: Math.min(2_000, leaseMs / 4),
-  onEvent: log,
-});
+const idempotency = createIdempotency({ store, leaseMs, onEvent: log });
 
 const app = createApp({ idempotency, orders, provider: providerAt(providerUrl) });
 const server = await listen(app, numberFrom("PORT", 3000));
