@@ -54,7 +54,7 @@ export function after<O>({ record }: Change<O>): StoredRecord {
 export const claimed = (token: ClaimToken, atMs: number, changes: Partial<ClaimRequest> = {}) =>
   after(claimRecord(undefined, asked(token, changes), atMs));
 export const HOLD = { guarantee: "at-most-once", onLapse: "hold" } as const;
-export const JUST_NOW = NOW - 100;
+const JUST_NOW = NOW - 100;
 export const LONG_AGO = NOW - LEASE - 500;
 
 export const unknown = after(markUnknownRecord(claimed(T, JUST_NOW, HOLD), marking(T), JUST_NOW));

@@ -23,7 +23,7 @@ export interface Modelled {
   now: number;
 }
 
-export interface Real {
+interface Real {
   readonly store: Store;
   advance(ms: number): Promise<void>;
 }
