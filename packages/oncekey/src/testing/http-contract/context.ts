@@ -7,6 +7,7 @@ import { createIdempotency, type Idempotency } from "../../core/idempotency.js";
 import type { Limits } from "../../core/limits.js";
 import type { Policy } from "../../core/policy.js";
 import type { Store } from "../../core/store.js";
+import type { Waivers } from "../test-runner.js";
 import {
   type Interceptions,
   interceptedStore,
@@ -49,7 +50,7 @@ export interface HttpContractSetup {
   /** Without it the cases of exactly-once are left out. */
   openTransactionalStore?(): TransactionalStore<unknown> | Promise<TransactionalStore<unknown>>;
   /** Cases that cannot pass, by name, each with its reason. One that would pass all the same is a failure. */
-  readonly waivers?: Readonly<Record<string, string>> | undefined;
+  readonly waivers?: Waivers | undefined;
 }
 
 export interface ServeOptions {

@@ -119,8 +119,8 @@ describe("waivers", () => {
       bindCases(runner, { some: [passing, failing] }, { ...careless, waivers }),
     );
     expect([...ends]).toEqual([
-      ["waived: passes (no reason)", "failed"],
-      ["waived: fails (cannot be done here)", "passed"],
+      ["passes (waived: no reason)", "failed"],
+      ["fails (waived: cannot be done here)", "passed"],
     ]);
   });
 

@@ -7,7 +7,7 @@
  */
 import type { RecordKey } from "../../core/record.js";
 import type { Store } from "../../core/store.js";
-import type { TestRunner } from "../test-runner.js";
+import { checkWaivers, registerCase, type TestRunner, type Waivers } from "../test-runner.js";
 import { claiming } from "./claiming.js";
 import { completing } from "./completing.js";
 import { PAST_SHORT_MS, type StoreCase, type StoreContext, type StoreSubject } from "./context.js";
@@ -42,7 +42,7 @@ export interface StoreContractSetup<Tx = unknown> {
   /** Opens the store on fresh, empty records; called once for each case. */
   open(): StoreSubject<Tx> | Promise<StoreSubject<Tx>>;
   /** Cases, by name or by group, that the store does not keep, with the reason why not. */
-  readonly waivers?: Readonly<Record<string, string>> | undefined;
+  readonly waivers?: Waivers | undefined;
   /**
    * How often each race is run.
    *
@@ -58,19 +58,15 @@ export interface StoreContractSetup<Tx = unknown> {
  */
 export function bindStoreContract<Tx>(runner: TestRunner, setup: StoreContractSetup<Tx>): void {
   const { waivers = {} } = setup;
+  checkWaivers(waivers, new Set(storeContract.flatMap((one) => [one.name, one.group])));
   for (const name of new Set(storeContract.map((one) => one.group))) {
     runner.describe(name, () => {
       for (const one of storeContract.filter((other) => other.group === name)) {
-        const reason = waivers[one.name] ?? waivers[one.group];
-        runner.it(reason === undefined ? one.name : `${one.name} (waived: ${reason})`, () =>
-          reason === undefined ? runStoreCase(one, setup) : failsAsWaived(one, setup, reason),
-        );
+        const waiver = waivers[one.name] ?? waivers[one.group];
+        registerCase(runner, one.name, waiver, () => runStoreCase(one, setup));
       }
     });
   }
-  const known = new Set(storeContract.flatMap((one) => [one.name, one.group]));
-  const idle = Object.keys(waivers).filter((name) => !known.has(name));
-  if (idle.length > 0) throw new Error(`There is no case and no group to waive named: ${idle.join("; ")}`);
 }
 
 /** Runs one case on a store opened for it; rejects if the promise is broken. */
@@ -83,19 +79,6 @@ export async function runStoreCase<Tx>(one: StoreCase, setup: StoreContractSetup
     await Promise.allSettled(opened.map((store) => store.close()));
     await subject.dispose?.();
   }
-}
-
-async function failsAsWaived<Tx>(
-  one: StoreCase,
-  setup: StoreContractSetup<Tx>,
-  reason: string,
-): Promise<void> {
-  try {
-    await runStoreCase(one, setup);
-  } catch {
-    return;
-  }
-  throw new Error(`The store keeps this promise; it need not be waived: ${reason}`);
 }
 
 function contextOf<Tx>(subject: StoreSubject<Tx>, opened: Store[], raceRounds: number): StoreContext {
