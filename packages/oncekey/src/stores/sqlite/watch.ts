@@ -6,15 +6,21 @@
  * transaction of ours) writes shows in `PRAGMA data_version`, which is looked at every 20 ms, and only while
  * somebody waits; when it has changed, the watched keys are read together.
  *
- * Invariant: the version is noted before `watch` returns, so a change after it is seen by the next look.
+ * Invariants: the version is noted before `watch` returns, so a change after it is seen by the next look; registrations
+ * are bounded.
  */
 import { systemClock, type Timer } from "../../core/clock.js";
+import { DEFAULT_LIMITS } from "../../core/limits.js";
 import type { RecordKey } from "../../core/record.js";
 import type { KeyStatus, WakeUp, Watch } from "../../core/store.js";
 import { MAX_STATUS } from "./statements.js";
 
 /** A look costs about ten microseconds. */
 const LOOK_EVERY_MS = 20;
+/** One registration per key is the rule, so this is about as many keys as may be waited for. */
+const MAX_WATCHES = DEFAULT_LIMITS.maxWaiters;
+
+const NOT_WATCHED: Watch = { close() {} };
 
 export interface Watchers {
   watch(key: RecordKey, wake: WakeUp): Watch;
@@ -37,6 +43,7 @@ export interface WatchersOptions {
 export function createWatchers({ dataVersion, status }: WatchersOptions): Watchers {
   const watched = new Map<RecordKey, Watched>();
   let timer: Timer | undefined;
+  let watches = 0;
   let closed = false;
   let version = 0;
   /** Keys that the last change still has to be compared with. */
@@ -68,17 +75,6 @@ export function createWatchers({ dataVersion, status }: WatchersOptions): Watche
     }
   }
 
-  function wakeAll({ wakeUps }: Watched): void {
-    // A copy: whoever is woken may stop watching at once.
-    for (const wake of [...wakeUps]) {
-      try {
-        wake();
-      } catch {
-        // One waiter's fault must neither keep the others asleep nor fail the write that woke them.
-      }
-    }
-  }
-
   function stopIfUnwatched(): void {
     if (watched.size > 0) return;
     timer?.cancel();
@@ -95,22 +91,27 @@ export function createWatchers({ dataVersion, status }: WatchersOptions): Watche
     timer = systemClock.setTimer(look, LOOK_EVERY_MS, false);
   }
 
+  function register(key: RecordKey, wake: WakeUp): Watch {
+    // Registered twice it is woken twice: each registration is closed on its own.
+    const own: WakeUp = () => wake();
+    const one = watched.get(key) ?? { wakeUps: new Set(), seen: undefined };
+    one.wakeUps.add(own);
+    watched.set(key, one);
+    watches += 1;
+    if (timer === undefined && !closed) firstLook();
+    return {
+      close() {
+        if (!one.wakeUps.delete(own)) return;
+        watches -= 1;
+        if (one.wakeUps.size === 0 && watched.get(key) === one) watched.delete(key);
+        stopIfUnwatched();
+      },
+    };
+  }
+
   return {
-    watch(key, wake) {
-      // Registered twice it is woken twice: each registration is closed on its own.
-      const own: WakeUp = () => wake();
-      const one = watched.get(key) ?? { wakeUps: new Set(), seen: undefined };
-      one.wakeUps.add(own);
-      watched.set(key, one);
-      if (timer === undefined && !closed) firstLook();
-      return {
-        close() {
-          one.wakeUps.delete(own);
-          if (one.wakeUps.size === 0 && watched.get(key) === one) watched.delete(key);
-          stopIfUnwatched();
-        },
-      };
-    },
+    // Too many: this one sees the change by reading from time to time, as if its wake-up were lost.
+    watch: (key, wake) => (watches < MAX_WATCHES ? register(key, wake) : NOT_WATCHED),
     changed(key) {
       const one = watched.get(key);
       if (one !== undefined) wakeAll(one);
@@ -121,4 +122,15 @@ export function createWatchers({ dataVersion, status }: WatchersOptions): Watche
       stopIfUnwatched();
     },
   };
+}
+
+function wakeAll({ wakeUps }: Watched): void {
+  // A copy: whoever is woken may stop watching at once.
+  for (const wake of [...wakeUps]) {
+    try {
+      wake();
+    } catch {
+      // One waiter's fault must neither keep the others asleep nor fail the write that woke them.
+    }
+  }
 }
