@@ -20,17 +20,6 @@ import type { BodyReading, HttpRequest } from "./port.js";
 import { readPreferredWaitMs } from "./prefer.js";
 import type { RequestBody } from "./request-body.js";
 
-/** `/orders/:id` and `/orders/:orderId` are one operation: renaming a parameter runs nothing again. */
-export function shapeOf({ route, target }: HttpRequest<unknown>): string {
-  if (route === undefined) return pathOf(target);
-  return route.replace(/([:*])[A-Za-z_$][\w$]*/g, "$1");
-}
-
-function pathOf(target: string): string {
-  const end = target.search(/[?#]/);
-  return end === -1 ? target : target.slice(0, end);
-}
-
 export type Asked =
   | { readonly kind: "call"; readonly call: Call<CapturedAnswer> }
   | { readonly kind: "pass"; readonly outcome: CallOutcome }

@@ -12,6 +12,7 @@ import type { NextFunction, Request, Response } from "express";
 import type { Idempotency } from "../core/idempotency.js";
 import { createExchange } from "./exchange.js";
 import { nodeAnswering, nodeRequest } from "./node-exchange.js";
+import { withoutNames } from "./operation.js";
 import type { HttpArguments, HttpOptions } from "./options.js";
 
 export type { HttpOptions, ScopedHttpOptions } from "./options.js";
@@ -42,8 +43,14 @@ export function idempotent<const I extends Idempotency>(
   };
 }
 
-/** A path may also be a list or a regular expression; any text that is always the same will do. */
+/** A path may also be a list or a regular expression. The mount is the path that was sent, without a pattern. */
 function patternOf({ baseUrl, route }: Request): string | undefined {
   const path: unknown = route?.path;
-  return path === undefined ? undefined : baseUrl + String(path);
+  if (path === undefined) return undefined;
+  const pattern = typeof path === "string" ? path : [path].flat().map(textOf).join(",");
+  return withoutNames(baseUrl) + pattern;
+}
+
+function textOf(path: unknown): string {
+  return path instanceof RegExp ? withoutNames(String(path)) : String(path);
 }

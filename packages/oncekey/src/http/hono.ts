@@ -9,6 +9,7 @@ import type { Context, Env, MiddlewareHandler } from "hono";
 import type { Idempotency } from "../core/idempotency.js";
 import { createExchange } from "./exchange.js";
 import { readHonoBody } from "./hono-body.js";
+import { withoutNames } from "./operation.js";
 import type { HttpArguments, HttpOptions } from "./options.js";
 import { answerWeb } from "./web-exchange.js";
 import { protectRequest, webRequest } from "./web-request.js";
@@ -60,5 +61,7 @@ export function idempotent<E extends Env = any, const I extends Idempotency = Id
 function routeOf({ req }: Context): string | undefined {
   const { matchedRoutes, routeIndex, method } = req;
   const here = matchedRoutes[routeIndex];
-  return (here?.method === method ? here : matchedRoutes.find((route) => route.method === method))?.path;
+  const route = here?.method === method ? here : matchedRoutes.find((other) => other.method === method);
+  // In braces stands a regular expression.
+  return route?.path.replace(/\{[^}]+\}/g, withoutNames);
 }

@@ -20,6 +20,10 @@ const visible = fc.string({
 });
 
 describe("readKeyField", () => {
+  it("looks at a run of blanks once, however long it is", () => {
+    expect(kindOf(`a${"\t".repeat(500_000)}b`)).toBe("invalid");
+  });
+
   it("takes the quoted and the bare spelling for one key", () => {
     expect(readKeyField(['"8e03978e-40d5-43e8-bc93-6894a57f9324"'])).toEqual(
       key("8e03978e-40d5-43e8-bc93-6894a57f9324"),

@@ -52,7 +52,8 @@ export function readKeyValue(value: unknown, maxKeyLength: number): KeyReading {
 
 /** Space and tabulator, which RFC 9110 §5.5 does not count as part of a field's value. */
 function trim(line: string): string {
-  return line.replace(/^[ \t]+/, "").replace(/[ \t]+$/, "");
+  // Looking behind makes it try each run of blanks once, and not again from each of its characters.
+  return line.replace(/^[ \t]+|(?<![ \t])[ \t]+$/g, "");
 }
 
 /** A String of RFC 9651 §3.3.3, then parameters. What stands in the String is checked as a key afterwards. */

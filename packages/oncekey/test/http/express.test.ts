@@ -231,6 +231,30 @@ describe.each([
     expect(operations).toEqual(["POST /orders/:", "POST /orders/a/b,/a/c", "POST /all/of/it"]);
   });
 
+  it("tells operations apart that only look alike without the names of parameters", async () => {
+    const named: RequestHandler = (req, res) => void res.json(String(req.route.path));
+    const { ask, events } = await serve(named, (app, guard) => {
+      app.post("/o/:id\\:cancel", guard, named);
+      app.post("/o/:id\\:refund", guard, named);
+      app.post(/^\/r.*cancel$/, guard, named);
+      app.post(/^\/r.*refund$/, guard, named);
+      const router = express.Router();
+      router.post("/orders", guard, named);
+      app.use("/t/:tenant", router);
+    });
+    const paths = [
+      "/o/1:cancel",
+      "/o/1:refund",
+      "/r1cancel",
+      "/r1refund",
+      "/t/urn:a/orders",
+      "/t/urn:b/orders",
+    ];
+    for (const path of paths) await ask(path);
+    const operations = events.filter((event) => event.type === "claimed").map((event) => event.operation);
+    expect(new Set(operations).size).toBe(paths.length);
+  });
+
   it("leaves a fault of the application's own functions to the error handlers", async () => {
     const idempotency = createIdempotency({ store: memoryStore(), scope: "global" });
     const app = express();
