@@ -72,7 +72,9 @@ export function resolveRecord(
   if (record === undefined) return { outcome: { kind: "absent" }, record: stored };
   if (alreadyApplied(record, request))
     return { outcome: { kind: "resolved", attempt: record.attempt }, record };
-  if (versionOf(record) !== request.version) {
+  // What is done stays done, with its first outcome: it can be forgotten, and nothing else be said of it.
+  const isOver = record.state === "completed" && request.verdict.kind !== "forgotten";
+  if (isOver || versionOf(record) !== request.version) {
     return { outcome: { kind: "changed", record: describeRecord(record, nowMs) }, record };
   }
   const remainingMs = liveFor(record, request.token, nowMs);

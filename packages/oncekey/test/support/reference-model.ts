@@ -164,6 +164,7 @@ export function referenceModel() {
       if (phase === "absent") return "absent";
       const lasting = { completed: "completed", restart: "claimed" }[verdict as "restart"];
       if (owner === token && phase === lasting) return "resolved";
+      if (phase === "completed" && verdict !== "forgotten") return "changed";
       const live = phase === "claimed" ? now < leaseEnds : isReconciled(now) && reconciler.token !== token;
       if (live && !evenIfLive) return "live";
       say(verdict, token, leaseMs, now);

@@ -34,6 +34,26 @@ export const resolving = group("resolving", [
     },
   },
   {
+    name: "a completed record keeps its first outcome, whatever a verdict says; it can only be forgotten",
+    why: "Two callers of one key would get two results.",
+    async run(context) {
+      const { store } = context;
+      const request = claimRequest();
+      await store.claim(request);
+      await store.complete(completion(request));
+      const version = await versionIn(context, request);
+      for (const verdict of [PAID, NOT_PERFORMED, RESTART, { kind: "unknown" } as const]) {
+        kind(await store.resolve(verdictOn(request, version, verdict)), "changed", verdict.kind);
+      }
+      has(
+        await store.claim(repeatOf(request)),
+        { kind: "completed", completedBy: request.token },
+        "a repeat",
+      );
+      kind(await store.resolve(verdictOn(request, version, FORGOTTEN)), "resolved", "forgotten");
+    },
+  },
+  {
     name: "completed: for the retention that the verdict gives",
     why: "An operator could neither keep it longer nor let it go sooner.",
     async run(context) {
