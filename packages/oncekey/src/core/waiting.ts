@@ -15,7 +15,7 @@
 import type { Calls } from "./calls.js";
 import { OncekeyError } from "./errors.js";
 import { compareFingerprints, type Fingerprint } from "./fingerprint.js";
-import type { Limits } from "./limits.js";
+import { FAILURES_SEEN, type Limits } from "./limits.js";
 import type { ClaimToken, RecordKey } from "./record.js";
 import type { Alarm, Schedule } from "./schedule.js";
 import type { KeyStatus, Store } from "./store.js";
@@ -37,6 +37,9 @@ import {
   type WaitRequest,
   type WaitResult,
 } from "./waiting-room.js";
+
+/** One of this process, whose token is not known here yet. */
+const ABOUT_TO_RUN: Holder = { token: undefined, remainingMs: 0, local: true };
 
 export interface Waiting {
   /** Waits for whoever holds `request.key`. */
@@ -211,7 +214,7 @@ async function claimFor(state: State, room: Room, member: Member): Promise<void>
     case "unknown":
       // This one finds out how it ended, and the others hear what it finds.
       finish(state, room, member, { kind: "answered", answer });
-      setHolder(state, room, { token: undefined, remainingMs: 0, local: true });
+      setHolder(state, room, ABOUT_TO_RUN);
       break;
     default:
       settle(state, room, member.request.fingerprint, answer);
@@ -219,16 +222,21 @@ async function claimFor(state: State, room: Room, member: Member): Promise<void>
 }
 
 async function claimed(state: State, room: Room, member: Member, answer: Answer): Promise<void> {
-  if (member.due === "left") {
-    finish(state, room, member, { kind: "left" });
-    changeHands(state, room, NOBODY);
-    // The next of them claims when that has landed, and does not take this claim for an attempt that failed.
-    await member.request.giveBack();
-    room.checkAgain = true;
-    return;
-  }
-  finish(state, room, member, { kind: "answered", answer });
-  changeHands(state, room, { token: undefined, remainingMs: 0, local: true });
+  const end = endOfWinner(room, member);
+  finish(state, room, member, end ?? { kind: "answered", answer });
+  changeHands(state, room, end === undefined ? ABOUT_TO_RUN : NOBODY);
+  if (end === undefined) return;
+  // The next of them claims when this claim is back, and does not take it for an attempt that failed.
+  await member.request.giveBack();
+  room.checkAgain = true;
+}
+
+/** Why a waiter that has won the claim does not use it. */
+function endOfWinner({ holder }: Room, { due, failuresSeen }: Member): WaitResult | undefined {
+  if (due === "left") return { kind: "left" };
+  // Winning it tells that the holder it knew of has failed.
+  const failures = failuresSeen + (holder.token === undefined ? 0 : 1);
+  return failures >= FAILURES_SEEN ? { kind: "attempt-failed" } : undefined;
 }
 
 async function look(state: State, room: Room): Promise<void> {

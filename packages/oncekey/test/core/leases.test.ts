@@ -201,6 +201,30 @@ describe("a lease", () => {
     expect(wire.count("claim")).toBe(1);
   });
 
+  it("is not claimed again while its release is under way", async () => {
+    const place = world();
+    const { process, wire, clock } = place;
+    const { call, end } = await started(process, place);
+    const [extend, released] = [gate(), gate()];
+    wire.on("extend", extend.interference);
+    await clock.advance(LEASE_MS / 3);
+    // The release lands; the renewal finds the record gone before the release is answered.
+    wire.on("release", async (request, next) => {
+      const answer = await next();
+      await released.interference(request, () => Promise.resolve());
+      return answer;
+    });
+    end.reject(declined);
+    await clock.settle();
+    extend.open();
+    await clock.settle();
+    released.open();
+    expect(await codeOf(call)).toBe(declined);
+    await clock.advance(5_000);
+    expect(await wire.store.find(keyOf())).toBeUndefined();
+    expect(wire.count("claim")).toBe(1);
+  });
+
   it("that was being claimed again when its work failed leaves no claim", async () => {
     const place = world();
     const { process, wire, clock } = place;

@@ -46,6 +46,15 @@ describe("a claim that gets no answer", () => {
     expect(ran).toBe(1);
   });
 
+  it("refuses at the same time whoever waits here for that claim", async () => {
+    const { process, wire, clock } = world({ onInFlight: { waitMs: 20_000 } });
+    wire.on("claim", silent);
+    const calls = [1, 2, 3].map(() => codeOf(process.run({}, () => "ran")));
+    await clock.advance(2_000);
+    expect(await Promise.all(calls)).toEqual(Array(3).fill("STORE_UNAVAILABLE"));
+    expect(wire.count("claim")).toBe(2);
+  });
+
   it("leaves no claim that nobody owns when 100 callers were refused and the store comes back", async () => {
     const { process, wire, clock } = world();
     const stopped = gate();
@@ -201,6 +210,20 @@ describe('onStoreDown: "run"', () => {
     wire.on("claim", undefined);
     work.resolve();
     await leader;
+  });
+
+  it("never runs what has waited for an attempt here, though the store fails when that attempt does", async () => {
+    const { process, wire, clock } = world(policy);
+    const work = deferred();
+    const leader = codeOf(process.run({}, () => work.promise));
+    await clock.settle();
+    const repeat = codeOf(process.run({}, () => "ran"));
+    await clock.settle();
+    wire.on("claim", refused);
+    work.reject(new Error("declined"));
+    await clock.settle();
+    expect(await leader).toEqual(new Error("declined"));
+    expect(await repeat).toBe("STORE_UNAVAILABLE");
   });
 
   it("lets repeats of this process join the unprotected run", async () => {

@@ -6,6 +6,7 @@ import {
   declined,
   deferred,
   firstly,
+  gate,
   keyOf,
   leftovers,
   silent,
@@ -134,6 +135,23 @@ describe("reconciling an unknown outcome", () => {
     await clock.advance(1_000);
     expect((await Promise.all(repeats)).map(({ result }) => result)).toEqual(Array(4).fill("found"));
     expect([leftovers(process), leftovers(two)]).toEqual(Array(2).fill({ here: 0, waiting: 0 }));
+  });
+
+  it("is over with its verdict: a renewal that was under way does not bring the reconciler back", async () => {
+    const verdict = deferred<Reconciliation>();
+    const { process, wire, clock } = await unknown(() => verdict.promise, { reconcileTimeoutMs: LEASE_MS });
+    const repeat = codeOf(process.run({}, () => "ran"));
+    await clock.settle();
+    const renewal = gate();
+    wire.on("reconcile", renewal.interference);
+    await clock.advance(LEASE_MS / 3);
+    expect(renewal.waiting()).toBe(1);
+    verdict.resolve({ kind: "unknown" });
+    await clock.settle();
+    renewal.open();
+    await clock.settle();
+    expect(await repeat).toBe("OUTCOME_UNKNOWN");
+    expect(await wire.store.find(keyOf())).toMatchObject({ state: "unknown", reconciling: false });
   });
 
   it("of two processes both told not-done only one starts the work", async () => {

@@ -1,6 +1,17 @@
 import { describe, expect, it } from "vitest";
 import type { ClaimRequest } from "../../src/core/store.js";
-import { codeOf, declined, firstly, gate, keyOf, leftovers, refused, slowWork, world } from "./processes.js";
+import {
+  codeOf,
+  declined,
+  firstly,
+  gate,
+  type Interference,
+  keyOf,
+  leftovers,
+  refused,
+  slowWork,
+  world,
+} from "./processes.js";
 
 describe("when the attempt fails", () => {
   it("one waiter takes over and the others wait on: a thousand waiters, two runs", async () => {
@@ -65,6 +76,39 @@ describe("when the attempt fails", () => {
     expect(starts).toHaveLength(3);
     starts[2]?.resolve("done");
     await clock.settle();
+    expect((await Promise.all(late)).map(({ kind }) => kind)).toEqual(["executed", "replayed"]);
+  });
+
+  it("whose release is noticed through the store before it is answered is one failure, not two", async () => {
+    const { process, another, wire, clock } = world();
+    const { starts, work } = slowWork();
+    const first = codeOf(another().run({}, work));
+    await clock.settle();
+    const second = codeOf(process.run({}, work));
+    await clock.settle();
+    // Through this one the process goes on listening to the store, as it did for the attempt that was elsewhere.
+    const sawBoth = codeOf(process.run({}, work));
+    await clock.settle();
+    starts[0]?.reject(declined);
+    await clock.settle();
+    // These have seen nothing fail yet.
+    const late = [1, 2].map(() => process.run({}, work));
+    await clock.settle();
+    const answer = gate();
+    const slowly: Interference = async (request, next) => {
+      const released = await next();
+      await answer.interference(request, () => Promise.resolve());
+      return released;
+    };
+    wire.on("release", firstly(1, slowly));
+    starts[1]?.reject(declined);
+    await clock.settle();
+    expect(starts).toHaveLength(3);
+    answer.open();
+    await clock.settle();
+    starts[2]?.resolve("done");
+    await clock.settle();
+    expect(await Promise.all([first, second, sawBoth])).toEqual([declined, declined, "ATTEMPT_FAILED"]);
     expect((await Promise.all(late)).map(({ kind }) => kind)).toEqual(["executed", "replayed"]);
   });
 

@@ -216,6 +216,34 @@ describe("a waiter whose client leaves", () => {
     expect(leftovers(process)).toEqual({ here: 0, waiting: 0 });
   });
 
+  it("keeps the next one from asking until its claim is given back: a claim given back is no failure", async () => {
+    const { process, wire, clock } = world();
+    const { starts, work } = slowWork();
+    const leader = codeOf(process.run({}, work));
+    await clock.settle();
+    const client = new AbortController();
+    const left = codeOf(process.run({ signal: client.signal }, work));
+    const others = [1, 2].map(() => process.run({}, work));
+    await clock.settle();
+    const [claim, release] = [gate(), gate()];
+    wire.on("claim", firstly(1, claim.interference));
+    starts[0]?.reject(declined);
+    await clock.settle();
+    wire.on("release", release.interference);
+    client.abort(declined);
+    claim.open();
+    await clock.settle();
+    const asked = wire.count("claim");
+    await clock.advance(1_000);
+    expect(wire.count("claim")).toBe(asked);
+    release.open();
+    await clock.settle();
+    starts[1]?.resolve("done");
+    await clock.settle();
+    expect(await Promise.all([leader, left])).toEqual([declined, declined]);
+    expect((await Promise.all(others)).map(({ kind }) => kind)).toEqual(["executed", "replayed"]);
+  });
+
   it("with nobody behind it leaves no claim", async () => {
     const { process, wire, clock } = world();
     const { starts, work } = slowWork();
