@@ -6,36 +6,14 @@
  * it through, and stands again before its answer is heard; some are lost on the way there or back.
  */
 import fc from "fast-check";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { Policy } from "../../src/core/policy.js";
 import { memoryStore } from "../../src/stores/memory/index.js";
-import { type ManualClock, manualClock } from "../../src/testing/manual-clock.js";
-import {
-  codeOf,
-  declined,
-  type Interference,
-  keyOf,
-  leftovers,
-  type Process,
-  startProcess,
-  wire,
-} from "./processes.js";
+import { manualClock } from "../../src/testing/manual-clock.js";
+import { codeOf, declined, keyOf, leftovers, type Process, startProcess, wire } from "./processes.js";
+import { anyFault, drain, type Fault, noticeUnhandledRejections, RUNS, scheduled } from "./scheduled.js";
 
-const unhandled: unknown[] = [];
-const note = (reason: unknown): void => void unhandled.push(reason);
-beforeEach(() => void process.on("unhandledRejection", note));
-afterEach(() => {
-  process.off("unhandledRejection", note);
-  expect(unhandled.splice(0)).toEqual([]);
-});
-
-type Fault = "none" | "never-arrives" | "answer-lost" | "answer-swallowed" | "silence";
-
-const anyFault: fc.Arbitrary<Fault> = fc.oneof(
-  { weight: 12, arbitrary: fc.constant("none" as const) },
-  { weight: 1, arbitrary: fc.constantFrom("never-arrives" as const, "answer-lost" as const) },
-  { weight: 1, arbitrary: fc.constantFrom("answer-swallowed" as const, "silence" as const) },
-);
+noticeUnhandledRejections();
 
 interface Caller {
   readonly process: 0 | 1;
@@ -50,22 +28,6 @@ const anyCaller: fc.Arbitrary<Caller> = fc.record({
   leavesEarly: fc.boolean(),
 });
 
-/** Stands before the store, and again before the caller, until the scheduler says so. */
-function scheduled(scheduler: fc.Scheduler, faults: readonly Fault[]): Interference {
-  let calls = 0;
-  return async (_, next) => {
-    const fault = faults[calls++ % Math.max(1, faults.length)] ?? "none";
-    await scheduler.schedule(Promise.resolve(), `call ${calls} arrives, ${fault}`);
-    if (fault === "never-arrives") throw new Error("connection refused");
-    if (fault === "silence") return new Promise(() => undefined);
-    const answer = await next();
-    await scheduler.schedule(Promise.resolve(), "its answer is heard");
-    if (fault === "answer-lost") throw new Error("connection reset");
-    if (fault === "answer-swallowed") return new Promise(() => undefined);
-    return answer;
-  };
-}
-
 interface Played {
   readonly processes: readonly Process[];
   readonly answers: readonly unknown[];
@@ -73,20 +35,6 @@ interface Played {
   readonly effects: readonly string[];
   readonly mostAtOnce: number;
   readonly left: { readonly state: string } | undefined;
-}
-
-/** Lets all calls through in the scheduler's order and time pass whenever nothing else can happen. */
-async function drain(scheduler: fc.Scheduler, clock: ManualClock, done: () => boolean): Promise<void> {
-  for (let idle = 0; idle < 200; ) {
-    await clock.settle();
-    if (scheduler.count() > 0) {
-      await scheduler.waitOne();
-      continue;
-    }
-    if (done()) return;
-    idle += 1;
-    await clock.advance(500);
-  }
 }
 
 async function play(
@@ -138,9 +86,6 @@ const results = (answers: readonly unknown[]): string[] =>
   answers.flatMap((answer) =>
     typeof answer === "object" && answer !== null && "result" in answer ? [String(answer.result)] : [],
   );
-
-/** More of them find rarer orders. */
-const RUNS = Number(process.env.ONCEKEY_PROPERTY_RUNS ?? 60);
 
 describe("callers of one key, in any order of calls and answers", () => {
   it("without faults: one effect, one holder at a time, equal results, nothing left over", async () => {

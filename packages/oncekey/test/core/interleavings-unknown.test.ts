@@ -1,0 +1,83 @@
+/**
+ * @module
+ * Every order in which callers and reconcilers of one key can meet: with a reconciler that tells the truth, what must
+ * happen at most once does, whatever is lost on the way.
+ */
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { memoryStore } from "../../src/stores/memory/index.js";
+import { manualClock } from "../../src/testing/manual-clock.js";
+import { codeOf, declined, leftovers, startProcess, wire } from "./processes.js";
+import { anyFault, drain, noticeUnhandledRejections, RUNS, scheduled } from "./scheduled.js";
+
+noticeUnhandledRejections();
+
+interface Caller {
+  readonly process: 0 | 1;
+  readonly work: "charges" | "throws" | "charges and throws";
+}
+
+const anyCaller: fc.Arbitrary<Caller> = fc.record({
+  process: fc.constantFrom(0 as const, 1 as const),
+  work: fc.constantFrom("charges" as const, "throws" as const, "charges and throws" as const),
+});
+
+describe("callers and reconcilers of one key, in any order of calls and answers", () => {
+  it("charge at most once, and all who get a result get the same", async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.scheduler(),
+        fc.array(anyCaller, { minLength: 2, maxLength: 4 }),
+        fc.array(anyFault, { minLength: 1, maxLength: 30 }),
+        async (scheduler, callers, faults) => {
+          const clock = manualClock();
+          const line = wire(memoryStore({ clock, sweepIntervalMs: 0 }));
+          line.all(scheduled(scheduler, faults));
+          let charges = 0;
+          let running = 0;
+          let mostAtOnce = 0;
+          const policy = {
+            guarantee: "at-most-once",
+            acceptsLostWrites: true,
+            onInFlight: { waitMs: 4_000 },
+            onLapsed: async () => {
+              const charged = charges > 0;
+              await scheduler.schedule(Promise.resolve(), "the reconciler answers");
+              return charged
+                ? ({ kind: "done", result: "charged" } as const)
+                : ({ kind: "not-done" } as const);
+            },
+          } as const;
+          const processes = [0, 1].map(() => startProcess({ store: line.store, clock, policy }));
+          let answered = 0;
+          const calls = callers.map(async (caller, index) => {
+            const work = async (): Promise<string> => {
+              running += 1;
+              mostAtOnce = Math.max(mostAtOnce, running);
+              await scheduler.schedule(Promise.resolve(), `work of ${index} begins`);
+              if (caller.work !== "throws") charges += 1;
+              await scheduler.schedule(Promise.resolve(), `work of ${index} ends`);
+              running -= 1;
+              if (caller.work !== "charges") throw declined;
+              return "charged";
+            };
+            const answer = await codeOf(processes[caller.process]?.run({}, work) ?? Promise.resolve());
+            answered += 1;
+            return answer;
+          });
+          await drain(scheduler, clock, () => answered === callers.length);
+          const answers = await Promise.all(calls);
+          expect(charges).toBeLessThanOrEqual(1);
+          expect(mostAtOnce).toBeLessThanOrEqual(1);
+          for (const answer of answers) {
+            if (typeof answer === "object" && answer !== declined) {
+              expect(answer).toMatchObject({ result: "charged" });
+            }
+          }
+          for (const one of processes) expect(leftovers(one)).toEqual({ here: 0, waiting: 0 });
+        },
+      ),
+      { numRuns: RUNS },
+    );
+  });
+});
