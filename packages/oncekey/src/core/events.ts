@@ -36,6 +36,8 @@ export type StoreCall =
   | "reconcile"
   | "resolve"
   | "status"
+  | "find"
+  | "list"
   | "commit"
   | "rollback";
 
@@ -52,11 +54,12 @@ export type IdempotencyEvent =
   /** The work starts under this claim. `takeover`: an earlier attempt's lease lapsed. */
   | (OfRecord & { readonly type: "claimed"; readonly attempt: number })
   | (OfRecord & { readonly type: "takeover"; readonly attempt: number })
+  /** The result is on record. `late`: only some time after its caller had it. */
   | (OfRecord & {
       readonly type: "completed";
       readonly attempt: number;
       readonly tombstone: boolean;
-      readonly how: "stored" | "already" | "recreated" | "late";
+      readonly how: "stored" | "late";
     })
   | (OfRecord & { readonly type: "released"; readonly attempt: number; readonly code: string | undefined })
   | (OfRecord & {
@@ -83,7 +86,7 @@ export type IdempotencyEvent =
       readonly digest: string;
       readonly byDigest: string;
     })
-  /** A result was too large or not serialisable: repeats learn that it is done, not what it was. */
+  /** A result could not be kept, for this reason: repeats learn that it is done, not what it was. */
   | (OfRecord & { readonly type: "result-not-kept"; readonly reason: string })
   /** The work ran without a claim, because the store did not answer. */
   | (OfRecord & { readonly type: "unprotected"; readonly cause: unknown })
@@ -96,7 +99,14 @@ export type IdempotencyEvent =
       readonly type: "waited";
       readonly key: RecordKey;
       readonly waitedMs: number;
-      readonly result: string;
+      readonly result:
+        | "answered"
+        | "timed-out"
+        | "attempt-failed"
+        | "unknown"
+        | "crowded"
+        | "left"
+        | "failed";
     })
   | (OfOperation & { readonly type: "mismatch"; readonly key: RecordKey })
   /** The two fingerprints were made by different rules, so the repeat was not compared. */

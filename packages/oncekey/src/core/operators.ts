@@ -9,6 +9,7 @@
 import type { Call } from "./call.js";
 import type { Engine } from "./engine.js";
 import { configurationError, OncekeyError, unreachable } from "./errors.js";
+import type { StoreCall } from "./events.js";
 import { identify, type KeyInput, partsOf, type ScopeValue, scopeId, scopeValueOf } from "./key.js";
 import { MAX_PAGE } from "./limits.js";
 import type { ResolvedPolicy } from "./policy.js";
@@ -31,6 +32,7 @@ export interface OperatorNote {
   readonly evenIfLive?: boolean | undefined;
 }
 
+/** `absent`: there is no record, so nothing had to be changed. */
 export type OperatorOutcome = { readonly kind: "applied" } | { readonly kind: "absent" };
 
 /** What an operator says became of an operation. `done` without a result leaves a tombstone. */
@@ -38,13 +40,17 @@ export type OperatorVerdict =
   | { readonly kind: "done"; readonly result?: unknown }
   | { readonly kind: "not-done" };
 
+/** Which records to look at; what is left out does not narrow it. */
 export interface ListOptions {
   readonly scope?: KeyInput | ScopeValue | undefined;
   readonly operation?: string | undefined;
+  /** `"lapsed"`: claims whose lease has ended. */
   readonly state?: RecordState | "lapsed" | undefined;
+  /** Only records that have been in their state at least this long. */
   readonly olderThanMs?: number | undefined;
-  /** 1 to 1,000. @defaultValue 100 */
+  /** Records of one page, 1 to 1,000. @defaultValue 100 */
   readonly limit?: number | undefined;
+  /** From the page before. */
   readonly cursor?: string | undefined;
 }
 
@@ -84,12 +90,12 @@ function keyOf(desk: Desk, target: RecordTarget): RecordKey {
 }
 
 /** One call of the store on behalf of an operator. */
-function ask<T>({ engine, fallback }: Desk, call: () => Promise<T>): Promise<T> {
-  return engine.calls.bounded("resolve", "operator", fallback.policy.storeTimeoutMs, call);
+function ask<T>({ engine, fallback }: Desk, name: StoreCall, call: () => Promise<T>): Promise<T> {
+  return engine.calls.bounded(name, "operator", fallback.policy.storeTimeoutMs, call);
 }
 
 export function find(desk: Desk, target: RecordTarget): Promise<RecordInfo | undefined> {
-  return ask(desk, () => desk.engine.store.find(keyOf(desk, target)));
+  return ask(desk, "find", () => desk.engine.store.find(keyOf(desk, target)));
 }
 
 export async function list(desk: Desk, options: ListOptions): Promise<RecordPage> {
@@ -98,7 +104,7 @@ export async function list(desk: Desk, options: ListOptions): Promise<RecordPage
     throw configurationError("List", [`limit must be a whole number from 1 to ${MAX_PAGE}`]);
   }
   const scoped = scope === undefined ? undefined : scopeId(desk.namespace, scopeValueOf(scope));
-  return ask(desk, () => desk.engine.store.list({ ...filter, limit, scopeId: scoped }));
+  return ask(desk, "list", () => desk.engine.store.list({ ...filter, limit, scopeId: scoped }));
 }
 
 /** Says that the work was not done: the key is free, with all its attempts. */
@@ -153,7 +159,7 @@ async function apply(
     verdict: verdictOn(record),
     evenIfLive: note.evenIfLive ?? false,
   };
-  const resolved = await ask(desk, () => engine.store.resolve(request));
+  const resolved = await ask(desk, "resolve", () => engine.store.resolve(request));
   switch (resolved.kind) {
     case "resolved":
       engine.emit({ type: "operator", operation, key, action, by: note.by, reason: note.reason });
@@ -178,10 +184,11 @@ function unsaid(name: "by" | "reason", text: unknown): string[] {
   return typeof text === "string" && text.trim() !== "" ? [] : [`${name} must be said`];
 }
 
-/** Asks about every unknown outcome whose operation has a reconciler, oldest first, one after the other. */
+/** Asks about every unknown outcome whose operation has a reconciler, one after the other. */
 export async function reconcileUnknown(desk: Desk): Promise<ReconcileReport> {
   const report = { done: 0, notDone: 0, unknown: 0 };
-  for (const state of ["lapsed", "unknown"] as const) {
+  // In this order: what has lapsed becomes unknown when it is met, and must not be met twice.
+  for (const state of ["unknown", "lapsed"] as const) {
     let cursor: string | undefined;
     do {
       const page = await list(desk, { state, limit: MAX_PAGE, cursor });
@@ -206,7 +213,7 @@ async function reconcileOne(
   if (record.lapsed) {
     // Nobody has met it since it lapsed: it has to be unknown before it can be asked about.
     const verdict: Verdict = { kind: "unknown" };
-    await ask(desk, () =>
+    await ask(desk, "resolve", () =>
       engine.store.resolve({ key, version, token: engine.mint(), verdict, evenIfLive: false }),
     );
   }

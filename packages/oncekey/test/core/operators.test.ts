@@ -160,6 +160,19 @@ describe("an operator", () => {
     expect(await codeOf(idempotency.find({ ...TARGET, key: "" }))).toBe("CONFIGURATION_INVALID");
   });
 
+  it("is told which call it was that the store did not answer", async () => {
+    const calls: string[] = [];
+    const down = () => Promise.reject(new Error("connection refused"));
+    const store = { ...memoryStore({ sweepIntervalMs: 0 }), find: down, list: down };
+    const onEvent = (event: IdempotencyEvent): void => {
+      if (event.type === "store-down") calls.push(event.call);
+    };
+    const idempotency = createIdempotency({ store, onEvent });
+    expect(await codeOf(idempotency.find(TARGET))).toBe("STORE_UNAVAILABLE");
+    expect(await codeOf(idempotency.list())).toBe("STORE_UNAVAILABLE");
+    expect(calls).toEqual(["find", "list"]);
+  });
+
   it("gets an error when the store does not answer, and no word about the result", async () => {
     const { idempotency, line, audits, clock } = desk({ guarantee: "at-most-once" });
     await codeOf(
@@ -206,6 +219,22 @@ describe("reconcileUnknown", () => {
     expect(await idempotency.reconcileUnknown()).toEqual({ done: 1, notDone: 0, unknown: 1 });
     expect(asked.slice(3).sort()).toEqual(["3", "4"]);
     expect(await codeOf(idempotency.run({ ...OPTIONS, key: 2 }, () => "ran"))).toBe("ran");
+  });
+
+  it("asks once about what it has found lapsed, also where nobody can say", async () => {
+    let asked = 0;
+    const { idempotency, line, clock } = desk({
+      guarantee: "at-most-once",
+      onLapsed: () => {
+        asked += 1;
+        return { kind: "unknown" };
+      },
+    });
+    line.on("extend", silent);
+    void idempotency.run(OPTIONS, () => new Promise(() => undefined));
+    await clock.advance(3 * LEASE_MS);
+    expect(await idempotency.reconcileUnknown()).toEqual({ done: 0, notDone: 0, unknown: 1 });
+    expect(asked).toBe(1);
   });
 
   it("leaves alone what may simply run again", async () => {
