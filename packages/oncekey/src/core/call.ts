@@ -34,6 +34,8 @@ export type Ended<E> =
       readonly kind: "kept";
       readonly value: E;
       readonly outcome: StoredOutcome;
+      /** Why the result is not in it, where it could not be kept. Never a part of the result. */
+      readonly notKept: string | undefined;
       /** Under exactly-once: keep the rows too, or the record alone. */
       readonly commit: "everything" | "record";
     }

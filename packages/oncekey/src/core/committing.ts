@@ -7,13 +7,12 @@
  * that nothing happened; unknown releases nothing.
  */
 import type { Ended, Performed } from "./call.js";
-import { fail, giveUp, type Running, release, tell } from "./ending.js";
+import { fail, giveUp, type Kept, type Running, release, tell } from "./ending.js";
 import type { Engine } from "./engine.js";
 import { isOncekeyError, OncekeyError, unreachable } from "./errors.js";
 import type { CommitOutcome, TransactionSession } from "./store.js";
 import { NOBODY } from "./waiting-room.js";
 
-type Kept<E> = Extract<Ended<E>, { readonly kind: "kept" }>;
 /** Runs the work with what it writes through. */
 type RunWork = <E>(running: Running<E>, transaction: unknown) => Promise<Ended<E>>;
 

@@ -14,6 +14,9 @@ import type { Completion, Held } from "./settlement.js";
 import type { ClaimRequest } from "./store.js";
 import { type Answer, NOBODY } from "./waiting-room.js";
 
+/** Work that has ended with a result to keep. */
+export type Kept<E> = Extract<Ended<E>, { readonly kind: "kept" }>;
+
 /** An attempt whose work is about to start. */
 export interface Execution<E> {
   readonly call: Call<E>;
@@ -50,16 +53,16 @@ export function tell<E>(
   engine: Engine,
   execution: Execution<E>,
   completion: Completion,
-  { value, outcome }: { readonly value: E; readonly outcome: StoredOutcome },
+  { value, outcome, notKept }: Pick<Kept<E>, "value" | "outcome" | "notKept">,
 ): Performed<E> {
   const { attempt, claim } = execution;
   switch (completion.kind) {
     case "stored":
-      reportNotKept(engine, claim, outcome);
+      reportNotKept(engine, claim, notKept);
       settleRoom(engine, execution, outcome, claim.token);
       return { kind: "executed", value, attempt, ending: "kept" };
     case "pending":
-      reportNotKept(engine, claim, outcome);
+      reportNotKept(engine, claim, notKept);
       settleRoom(engine, execution, outcome, claim.token);
       return { kind: "executed", value, attempt, ending: "pending" };
     case "superseded":
@@ -76,10 +79,9 @@ export function tell<E>(
 function reportNotKept(
   engine: Engine,
   { operation, key, token }: ClaimRequest,
-  outcome: StoredOutcome,
+  reason: string | undefined,
 ): void {
-  if (outcome.body !== undefined) return;
-  engine.emit({ type: "result-not-kept", operation, key, token, reason: "too large or not serialisable" });
+  if (reason !== undefined) engine.emit({ type: "result-not-kept", operation, key, token, reason });
 }
 
 function settleRoom<E>(

@@ -15,6 +15,7 @@ interface CodeFacts {
   readonly title: string;
 }
 
+/** Every code, with what it means to a client and to a program. */
 export const CODES = {
   KEY_MISSING: { status: 400, businessCode: 40010, retryable: false, title: "Idempotency key is missing" },
   KEY_INVALID: { status: 400, businessCode: 40010, retryable: false, title: "Idempotency key is not valid" },
@@ -140,6 +141,7 @@ export const CODES = {
   },
 } as const satisfies Record<string, CodeFacts>;
 
+/** Stable names: switch on these. Each has a page, see `docsOf`. */
 export type ErrorCode = keyof typeof CODES;
 
 /** What a code may carry beside itself. */

@@ -8,7 +8,6 @@
 import { type CloseReport, closeEngine, createEngine } from "./assembly.js";
 import type { Call, Performed } from "./call.js";
 import { type Clock, systemClock } from "./clock.js";
-import { encodeResult, RESULT_TOMBSTONE } from "./codec.js";
 import { configurationError } from "./errors.js";
 import { type EventListener, emitterOf } from "./events.js";
 import { GLOBAL_SCOPE, type KeyInput, MISSING_SCOPE, type Missing, type ScopeValue, scopeOf } from "./key.js";
@@ -17,6 +16,7 @@ import {
   type Desk,
   find,
   forget,
+  type KnownOperation,
   type ListOptions,
   list,
   noteOperation,
@@ -34,7 +34,7 @@ import { layerPolicies, POLICY_NAMES, type Policy, type ResolvedPolicy, type Sto
 import { policyProblems, resolveLimits, unknownOptions } from "./policy-checks.js";
 import { resolvePolicy } from "./policy-resolution.js";
 import type { Guarantee, RecordInfo } from "./record.js";
-import { type RunOptions, type RunOutcome, runWithOutcome } from "./run.js";
+import { encodeDone, type RunOptions, type RunOutcome, runWithOutcome } from "./run.js";
 import type { RecordPage, Store } from "./store.js";
 import { attachedWork, type GuaranteeOf, type Work } from "./work.js";
 
@@ -46,7 +46,9 @@ export interface IdempotencyOptions<
   G extends Guarantee = Guarantee,
   S extends DefaultScope | undefined = DefaultScope | undefined,
 > extends Policy {
+  /** Where records are kept. Its maker closes it, after the instance. */
   readonly store: Store<Tx>;
+  /** What callers are promised, checked against what the store can give. @defaultValue `"at-least-once"` */
   readonly guarantee?: G | undefined;
   /** Whose keys they are, where a call or route does not say. */
   readonly scope?: S;
@@ -56,6 +58,7 @@ export interface IdempotencyOptions<
   readonly onEvent?: EventListener | undefined;
   /** @defaultValue the platform's clock */
   readonly clock?: Clock | undefined;
+  /** Bounds of queues, waits and bodies; what is not set is as in `DEFAULT_LIMITS`. */
   readonly limits?: LimitOptions | undefined;
   /**
    * Keeps the runtime alive for what goes on after an answer (completions that are being retried), where it would
@@ -66,7 +69,8 @@ export interface IdempotencyOptions<
 
 /** `input` says what repeats are compared by; leaving it out has to be said. */
 type Compared = { readonly input: unknown } | { readonly fingerprint: "off" };
-type Scoped_<Scoped extends boolean> = Scoped extends true
+/** A call says whose key it is, unless the instance has said it for all. */
+type ScopeSaid<Scoped extends boolean> = Scoped extends true
   ? unknown
   : { readonly scope: KeyInput | ScopeValue | Missing };
 
@@ -82,12 +86,12 @@ export interface Idempotency<
    * at-most-once, makes the outcome unknown); `ReplayedError` where a throw was kept.
    */
   run<R, const H extends GuaranteeOf<Tx> = G & GuaranteeOf<Tx>>(
-    options: RunOptions<R, H> & Compared & Scoped_<Scoped>,
+    options: RunOptions<R, H> & Compared & ScopeSaid<Scoped>,
     fn: (work: Work<Tx, H>) => R | Promise<R>,
   ): Promise<R>;
   /** `run`, and whether the result is this call's own. */
   runWithOutcome<R, const H extends GuaranteeOf<Tx> = G & GuaranteeOf<Tx>>(
-    options: RunOptions<R, H> & Compared & Scoped_<Scoped>,
+    options: RunOptions<R, H> & Compared & ScopeSaid<Scoped>,
     fn: (work: Work<Tx, H>) => R | Promise<R>,
   ): Promise<RunOutcome<R>>;
   /**
@@ -106,7 +110,10 @@ export interface Idempotency<
   forget(target: RecordTarget, note: OperatorNote): Promise<OperatorOutcome>;
   /** Says how an operation ended whose outcome is unknown. @throws OncekeyError `CLAIM_LIVE`, `RECORD_CHANGED`. */
   resolve(target: RecordTarget, verdict: OperatorVerdict, note: OperatorNote): Promise<OperatorOutcome>;
-  /** Asks `onLapsed` about every outcome that is unknown. Run it from a timer, on any number of processes. */
+  /**
+   * Asks `onLapsed` about every outcome that is unknown, once each. Run it from a timer, on any number of processes.
+   * @throws OncekeyError `STORE_UNAVAILABLE` as soon as the store does not answer; what was found out until then is on record.
+   */
   reconcileUnknown(): Promise<ReconcileReport>;
 
   /**
@@ -168,11 +175,11 @@ export function createIdempotency<
   const engine = createEngine({ store, clock, limits, emit: emitterOf(onEvent), waitUntil });
   for (const text of store.warnings ?? []) engine.emit({ type: "warning", text });
   const resolved = resolvePolicy(facts, policy);
-  const encodeDone = (result: unknown) => {
-    const encoded = result === undefined ? undefined : encodeResult(result, resolved.maxResultBytes);
-    return encoded?.kind === "encoded" ? encoded.outcome : RESULT_TOMBSTONE;
+  const fallback: KnownOperation = {
+    policy: resolved,
+    encodeDone: (result) => encodeDone(undefined, resolved.maxResultBytes, result),
   };
-  const desk: Desk = { engine, namespace, fallback: { policy: resolved, encodeDone }, operations: new Map() };
+  const desk: Desk = { engine, namespace, fallback, operations: new Map() };
   const internals: Internals = {
     namespace,
     clock,
@@ -217,7 +224,8 @@ export function createIdempotency<
 
 /** Options of a call that are not policy do not make it resolve a policy of its own. */
 function hasPolicy(layer: Policy | undefined): boolean {
-  return layer !== undefined && Object.keys(layerPolicies(layer)).some((name) => POLICY_NAMES.has(name));
+  if (layer === undefined) return false;
+  return Object.entries(layer).some(([name, value]) => value !== undefined && POLICY_NAMES.has(name));
 }
 
 function defaultScope(scope: DefaultScope): ScopeValue {

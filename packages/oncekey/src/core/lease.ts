@@ -62,7 +62,7 @@ interface State extends LeaseOptions, LeaseDependencies {
   alarm: Alarm | undefined;
 }
 
-const BEATS_PER_LEASE = 3;
+export const BEATS_PER_LEASE = 3;
 /** After a renewal that failed the next comes sooner: two more fit before the deadline. */
 const RETRIES_PER_LEASE = 6;
 /** The part of a lease that is not believed in, for the time an answer takes and clocks that run unevenly. */

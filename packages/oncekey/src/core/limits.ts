@@ -40,7 +40,7 @@ export type LimitOptions = { readonly [Name in keyof Limits]?: number | undefine
 export const MAX_PAGE = 1_000;
 /** Waiters answered in one turn of the event loop, so that a thousand of them do not hold up everybody else. */
 export const WAKE_SLICE = 50;
-/** The work of an exactly-once call may be refused by the database this often before the caller hears of it. */
+/** Work that the database refused to commit is run again by `run` this often before the caller hears of it. */
 export const COMMIT_REPEATS = 2;
 /** A waiter that has seen this many attempts fail is told so instead of waiting on. */
 export const FAILURES_SEEN = 2;

@@ -6,8 +6,8 @@
  */
 
 import type { Performed } from "./call.js";
-import { type ErrorCode, isOncekeyError, unreachable } from "./errors.js";
-import type { CallOutcome } from "./events.js";
+import { type ErrorCode, isOncekeyError, type OncekeyError, unreachable } from "./errors.js";
+import type { CallOutcome, EventListener } from "./events.js";
 
 const OUTCOME_OF_CODE: Partial<Record<ErrorCode, CallOutcome>> = {
   KEY_REUSED: "fingerprint_mismatch",
@@ -37,6 +37,13 @@ const OUTCOME_OF_ENDING = {
   Extract<Performed<unknown>, { readonly kind: "executed" }>["ending"],
   CallOutcome
 >;
+
+/** Reports a call that was refused before the engine was asked, as the engine reports all others. */
+export function reportRefused(emit: EventListener, operation: string, error: OncekeyError): void {
+  emit({ type: "rejected", operation, key: undefined, code: error.code });
+  const outcome = finishedAs({ kind: "refused", error, waitedMs: 0 });
+  emit({ type: "finished", operation, key: undefined, outcome, tookMs: 0, waitedMs: 0 });
+}
 
 /** The counter's label for a call. */
 export function finishedAs(end: Performed<unknown> | Refused): CallOutcome {

@@ -25,6 +25,7 @@ import {
 import type { Call, Performed } from "./call.js";
 import { type Engine, type Here, leaveHere } from "./engine.js";
 import { isOncekeyError, OncekeyError, unreachable } from "./errors.js";
+import type { CallOutcome } from "./events.js";
 import { execute } from "./execution.js";
 import { finishedAs } from "./outcome.js";
 import { type Finding, reconcile } from "./reconciling.js";
@@ -57,7 +58,7 @@ export async function perform<E>(engine: Engine, call: Call<E>): Promise<Perform
     waitedMs: 0,
   };
   const { operation, identity } = call;
-  const finish = (outcome: ReturnType<typeof finishedAs>): void => {
+  const finish = (outcome: CallOutcome): void => {
     const tookMs = clock.monotonicMs() - startedMs;
     emit({ type: "finished", operation, key: identity.key, outcome, tookMs, waitedMs: attempt.waitedMs });
   };

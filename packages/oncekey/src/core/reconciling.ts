@@ -11,6 +11,7 @@ import { started } from "./calls.js";
 import type { Engine } from "./engine.js";
 import { unreachable } from "./errors.js";
 import { downstreamKeyOf } from "./key.js";
+import { BEATS_PER_LEASE } from "./lease.js";
 import type { Reconcile, Reconciliation, ResolvedPolicy } from "./policy.js";
 import type { ClaimToken, RecordInfo, StoredOutcome } from "./record.js";
 import type { Alarm } from "./schedule.js";
@@ -80,7 +81,7 @@ interface Heartbeat {
 }
 
 function keepRenewing(engine: Engine, inquiry: Inquiry): Heartbeat {
-  const everyMs = inquiry.claim.leaseMs / 3;
+  const everyMs = inquiry.claim.leaseMs / BEATS_PER_LEASE;
   let underWay: Promise<unknown> = Promise.resolve();
   const beat = (): void => {
     // What a renewal finds is found again by the verdict, which is compared with the record.

@@ -14,11 +14,12 @@ import {
   RESULT_TOMBSTONE,
   type ResultCodec,
 } from "./codec.js";
-import { isOncekeyError, OncekeyError } from "./errors.js";
+import { isOncekeyError, OncekeyError, unreachable } from "./errors.js";
 import type { EventListener } from "./events.js";
 import { fingerprintValue, NO_FINGERPRINT } from "./fingerprint.js";
 import { identify, type KeyInput, type Missing, partsOf, type ScopeValue, scopeValueOf } from "./key.js";
-import { finishedAs } from "./outcome.js";
+import { COMMIT_REPEATS } from "./limits.js";
+import { reportRefused } from "./outcome.js";
 import type { Ending, Policy, ResolvedPolicy } from "./policy.js";
 import type { Guarantee, StoredOutcome } from "./record.js";
 import type { Work } from "./work.js";
@@ -44,6 +45,7 @@ export interface RunOptions<R = unknown, G extends Guarantee = Guarantee> extend
   readonly onTombstone?: (() => R | Promise<R>) | undefined;
 }
 
+/** How a call got its result. `attempt` and `waitedMs`: which start it was; how long it waited for another's. */
 export type RunOutcome<R> =
   | { readonly kind: "executed"; readonly result: R; readonly attempt: number }
   /** The store did not answer and the policy said to run all the same. */
@@ -64,8 +66,6 @@ export interface RunContext {
   readonly emit: EventListener;
 }
 
-const COMMIT_REPEATS_OF_RUN = 2;
-
 export async function runWithOutcome<R>(
   context: RunContext,
   options: RunOptions<R>,
@@ -77,9 +77,9 @@ export async function runWithOutcome<R>(
     policy,
     signal: options.signal,
     waitMs: undefined,
-    commitRepeats: COMMIT_REPEATS_OF_RUN,
+    commitRepeats: COMMIT_REPEATS,
     run: (work) => runFunction(context, options, policy, fn, work),
-    encodeDone: (result) => encodeDone(options, policy, result),
+    encodeDone: (result) => encodeDone(options.result, policy.maxResultBytes, result),
   });
   switch (performed.kind) {
     case "executed":
@@ -94,6 +94,8 @@ export async function runWithOutcome<R>(
         result: await replayed(options, performed.outcome),
         waitedMs: performed.waitedMs,
       };
+    default:
+      return unreachable(performed);
   }
 }
 
@@ -102,12 +104,7 @@ function identified(context: RunContext, options: RunOptions, policy: ResolvedPo
   try {
     return identityOf(context, options, policy);
   } catch (error) {
-    const { operation } = options;
-    if (isOncekeyError(error)) {
-      context.emit({ type: "rejected", operation, key: undefined, code: error.code });
-      const outcome = finishedAs({ kind: "refused", error, waitedMs: 0 });
-      context.emit({ type: "finished", operation, key: undefined, outcome, tookMs: 0, waitedMs: 0 });
-    }
+    if (isOncekeyError(error)) reportRefused(context.emit, options.operation, error);
     throw error;
   }
 }
@@ -172,13 +169,8 @@ async function runFunction<R>(
       settled.kind === "threw" && isOncekeyError(settled.error, "NOT_PERFORMED") ? "no" : "maybe";
     return { kind: "failed", value: settled, code: codeOf(settled), performed };
   }
-  const outcome = encodeSettled(options, policy, settled);
-  return {
-    kind: "kept",
-    value: settled,
-    outcome,
-    commit: settled.kind === "returned" ? "everything" : "record",
-  };
+  const commit = settled.kind === "returned" ? "everything" : "record";
+  return { kind: "kept", value: settled, ...encodeSettled(options, policy, settled), commit };
 }
 
 /** A rule that throws must not turn a success into an error: then what is returned is kept. */
@@ -192,32 +184,36 @@ function isKept(context: RunContext, policy: ResolvedPolicy, settled: Ending): b
   }
 }
 
-function encodeSettled<R>(
-  options: RunOptions<R>,
-  policy: ResolvedPolicy,
-  settled: Settled<R>,
-): StoredOutcome {
-  if (settled.kind === "threw") return outcomeOf(encodeError(settled.error, policy.maxResultBytes));
-  return encodeValue(options, policy, settled.value);
+function encodeSettled<R>(options: RunOptions<R>, policy: ResolvedPolicy, settled: Settled<R>): Stored {
+  if (settled.kind === "threw") return storedAs(encodeError(settled.error, policy.maxResultBytes));
+  return encodeValue(options.result, policy.maxResultBytes, settled.value);
 }
 
-function encodeValue<R>(options: RunOptions<R>, policy: ResolvedPolicy, value: R): StoredOutcome {
+/** What is on record of a result, and why that is not the result. */
+type Stored = Pick<Extract<Ended<unknown>, { readonly kind: "kept" }>, "outcome" | "notKept">;
+
+function encodeValue<R>(codec: ResultCodec<R> | undefined, maxBytes: number, value: R): Stored {
   try {
-    const data = options.result === undefined ? value : options.result.encode(value);
-    return outcomeOf(encodeResult(data, policy.maxResultBytes));
+    return storedAs(encodeResult(codec === undefined ? value : codec.encode(value), maxBytes));
   } catch {
     // The user's own codec failed after the effect: done is done, only the result is not kept.
-    return RESULT_TOMBSTONE;
+    return { outcome: RESULT_TOMBSTONE, notKept: "its codec threw" };
   }
 }
 
-/** A reconciler may say that it is done without knowing the result. */
-function encodeDone<R>(options: RunOptions<R>, policy: ResolvedPolicy, result: unknown): StoredOutcome {
-  return result === undefined ? RESULT_TOMBSTONE : encodeValue(options, policy, result as R);
+function storedAs(encoded: EncodedResult): Stored {
+  return encoded.kind === "encoded"
+    ? { outcome: encoded.outcome, notKept: undefined }
+    : { outcome: RESULT_TOMBSTONE, notKept: encoded.detail };
 }
 
-function outcomeOf(encoded: EncodedResult): StoredOutcome {
-  return encoded.kind === "encoded" ? encoded.outcome : RESULT_TOMBSTONE;
+/** Stores what a reconciler or an operator says, who may know that it is done and not with what result. */
+export function encodeDone<R>(
+  codec: ResultCodec<R> | undefined,
+  maxBytes: number,
+  result: unknown,
+): StoredOutcome {
+  return result === undefined ? RESULT_TOMBSTONE : encodeValue(codec, maxBytes, result as R).outcome;
 }
 
 function codeOf(settled: Settled<unknown>): string | undefined {
@@ -247,5 +243,7 @@ async function replayed<R>({ result, onTombstone }: RunOptions<R>, outcome: Stor
         "The operation is completed, but its result could not be kept.",
         { completed: true },
       );
+    default:
+      return unreachable(decoded);
   }
 }

@@ -11,7 +11,7 @@ import type { CallOutcome } from "../core/events.js";
 import type { Fingerprint } from "../core/fingerprint.js";
 import type { Internals } from "../core/idempotency.js";
 import { GLOBAL_SCOPE, identify, MISSING_SCOPE, type ScopeValue, scopeOf } from "../core/key.js";
-import { finishedAs } from "../core/outcome.js";
+import { reportRefused } from "../core/outcome.js";
 import type { CapturedAnswer } from "./answer.js";
 import { encodeDone } from "./done.js";
 import { readKey } from "./key-source.js";
@@ -67,7 +67,8 @@ export async function ask<C>(
       call: callOf(internals, route, operation, request, { key, scope, fingerprint, run }),
     };
   } catch (error) {
-    if (isOncekeyError(error)) reportRefusal(internals, operation, error);
+    // What is refused before the core is asked is counted here; the core counts the rest.
+    if (isOncekeyError(error)) reportRefused(internals.emit, operation, error);
     throw error;
   }
 }
@@ -207,11 +208,4 @@ async function scopeOrFault<C>(internals: Internals, { scope }: Route<C>, carrie
       cause,
     });
   }
-}
-
-/** What is refused before the core is asked is counted here; the core counts the rest. */
-function reportRefusal(internals: Internals, operation: string, error: OncekeyError): void {
-  internals.emit({ type: "rejected", operation, key: undefined, code: error.code });
-  const outcome = finishedAs({ kind: "refused", error, waitedMs: 0 });
-  internals.emit({ type: "finished", operation, key: undefined, outcome, tookMs: 0, waitedMs: 0 });
 }

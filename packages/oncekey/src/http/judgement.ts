@@ -14,6 +14,8 @@ import { keepHeaders } from "./kept-headers.js";
 import { commitsStatus, type Route } from "./options.js";
 import { encodeSnapshot, tombstoneOf } from "./snapshot.js";
 
+const NOT_KEPT = "is larger than allowed, or was cut off after its client had left";
+
 /** The one look at the final answer, whoever made it. */
 export function judge<C>(
   internals: Internals,
@@ -38,7 +40,8 @@ export function judge<C>(
         return { kind: "failed", value: answer, code: `HTTP_${status}`, performed };
       }
       const commit = isCommitted(internals, route, status) ? "everything" : "record";
-      return { kind: "kept", value: answer, outcome: outcomeOf(answer, before), commit };
+      const notKept = answer.body === undefined ? NOT_KEPT : undefined;
+      return { kind: "kept", value: answer, outcome: outcomeOf(answer, before), notKept, commit };
     }
     default:
       return unreachable(answer);

@@ -29,19 +29,19 @@ describe("a result", () => {
 
   const circular: { self?: unknown } = {};
   circular.self = circular;
-  const unkept: [string, unknown][] = [
-    ["an instance of a class", new (class Money {})()],
-    ["a function", () => 1],
-    ["a stream", new ReadableStream()],
-    ["too large", "x".repeat(2_000)],
+  const unkept: [string, unknown, string][] = [
+    ["an instance of a class", new (class Money {})(), "holds an instance of Money"],
+    ["a function", () => 1, "holds a function"],
+    ["a stream", new ReadableStream(), "holds an instance of ReadableStream"],
+    ["too large", "x".repeat(2_000), "is larger than allowed"],
   ];
-  for (const [what, result] of unkept) {
+  for (const [what, result, reason] of unkept) {
     it(`that is ${what} goes whole to the first caller; repeats learn that it is done and do not run again`, async () => {
       const { process } = world({ maxResultBytes: 1_000 });
       expect((await process.run({}, () => result)).result).toBe(result);
       const error = await process.run({}, () => "again").catch((thrown: unknown) => thrown);
       expect(error).toMatchObject({ code: "RESULT_NOT_RETAINED", completed: true, status: 409 });
-      expect(process.of("result-not-kept")).toHaveLength(1);
+      expect(process.of("result-not-kept")).toMatchObject([{ reason }]);
       expect(process.of("completed")).toMatchObject([{ tombstone: true }]);
       const rebuilt = await process.run({ onTombstone: () => "rebuilt" }, () => "again");
       expect(rebuilt).toMatchObject({ kind: "replayed", result: "rebuilt" });
