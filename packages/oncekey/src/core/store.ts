@@ -215,6 +215,8 @@ export interface ListRequest {
 
 export interface RecordPage {
   readonly records: readonly RecordInfo[];
+  /** Records at this place that are damaged, or of an unknown version: one of them hides none of the others. */
+  readonly unreadable?: readonly RecordKey[] | undefined;
   /** `undefined` on the last page. */
   readonly cursor: string | undefined;
 }

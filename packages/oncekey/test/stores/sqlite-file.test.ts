@@ -58,7 +58,7 @@ describe("opening", () => {
     expect(wrong).toThrow(/tablePrefix/);
     expect(wrong).toThrow(/busyWaitMs/);
     expect(wrong).toThrow(/sweepIntervalMs/);
-    expect(wrong).toThrow(/no option sychronous/);
+    expect(wrong).toThrow(/sychronous is not an option/);
   });
 
   it("sets both connections up: write-ahead log, FULL unless told otherwise, never a wait inside SQLite", async () => {
@@ -212,13 +212,16 @@ describe("a damaged row", () => {
       store.extend(claim),
       store.find(claim.key),
       store.status([claim.key]),
-      store.list({ limit: 10 }),
     ];
     const others = Promise.all(["b", "c"].map((name) => store.claim(claimOf(name))));
     for (const outcome of await Promise.allSettled(calls)) {
       expect(outcome).toMatchObject({ status: "rejected", reason: { code: "RECORD_UNREADABLE" } });
     }
     expect(await others).toMatchObject([{ kind: "claimed" }, { kind: "claimed" }]);
+    const first = await store.list({ limit: 2 });
+    expect(first).toMatchObject({ records: [{ key: keyOf("b") }], unreadable: [claim.key] });
+    const rest = await store.list({ limit: 2, cursor: first.cursor });
+    expect(rest).toEqual({ records: [expect.objectContaining({ key: keyOf("c") })], cursor: undefined });
   });
 });
 

@@ -4,14 +4,15 @@
  *
  * Pages go by the row's number, the order in which keys were first seen. A record that changes keeps its
  * place, so the traffic beside it neither hides nor repeats one. Invariant: one read looks at a bounded number
- * of rows and gives the event loop back, however few of them match; bodies are never read.
+ * of rows and gives the event loop back, however few of them match; bodies are never read. A row that cannot be
+ * read takes its place on the page by its key, so that it hides none of the others.
  */
-import { configurationError } from "../../core/errors.js";
+import { configurationError, isOncekeyError } from "../../core/errors.js";
 import { MAX_PAGE } from "../../core/limits.js";
-import { describeRecord, type RecordInfo } from "../../core/record.js";
+import { describeRecord, type RecordInfo, type RecordKey } from "../../core/record.js";
 import type { ListRequest, RecordPage } from "../../core/store.js";
 import { judged, type Moment } from "./clocks.js";
-import type { SqliteConnection, SqliteValue } from "./driver.js";
+import type { SqliteConnection, SqliteRow, SqliteValue } from "./driver.js";
 import { nextTurn } from "./pace.js";
 import { decodeRow, encodeText } from "./rows.js";
 import type { Tables } from "./schema.js";
@@ -30,7 +31,8 @@ export interface ListSource {
 
 interface Listed {
   readonly id: number;
-  readonly info: RecordInfo;
+  /** The key alone of a row that cannot be read. */
+  readonly entry: RecordInfo | { readonly unreadable: RecordKey };
 }
 
 interface Condition {
@@ -54,8 +56,10 @@ export async function listRecords(source: ListSource, request: ListRequest): Pro
     await nextTurn();
   }
   const page = found.slice(0, limit);
+  const unreadable = page.flatMap(({ entry }) => ("unreadable" in entry ? [entry.unreadable] : []));
   return {
-    records: page.map(({ info }) => info),
+    records: page.flatMap(({ entry }) => ("unreadable" in entry ? [] : [entry])),
+    ...(unreadable.length > 0 && { unreadable }),
     cursor: found.length > limit ? String(page.at(-1)?.id) : undefined,
   };
 }
@@ -92,14 +96,19 @@ function matches(
   const most = request.state === "lapsed" ? ROWS_PER_TURN : missing;
   const params = [afterId, untilId, ...states.params, ...others.params, most];
   const rows = source.connection.prepare(sql).all(params);
-  return rows
-    .map((row) => ({
-      id: Number(row.id),
-      record: judged(decodeRow(row), now),
-      bodyBytes: bodyBytesOf(row),
-    }))
-    .filter(({ record }) => request.state !== "lapsed" || now.nowMs >= record.leaseEndsAtMs)
-    .map(({ id, ...glance }) => ({ id, info: infoOf(glance, now.nowMs) }));
+  return rows.flatMap((row) => listed(row, request, now));
+}
+
+function listed(row: SqliteRow, { state }: ListRequest, now: Moment): Listed[] {
+  const id = Number(row.id);
+  try {
+    const record = judged(decodeRow(row), now);
+    if (state === "lapsed" && now.nowMs < record.leaseEndsAtMs) return [];
+    return [{ id, entry: infoOf({ record, bodyBytes: bodyBytesOf(row) }, now.nowMs) }];
+  } catch (error) {
+    if (!isOncekeyError(error, "RECORD_UNREADABLE")) throw error;
+    return [{ id, entry: { unreadable: row.key as RecordKey } }];
+  }
 }
 
 /** Spelled so that every state but `completed` is answered from the small index of unfinished records. */
