@@ -71,7 +71,9 @@ export function createBackground(clock: Clock, limits: BackgroundOptions): Backg
       running.add(task);
       const persisted = persist(task);
       try {
-        limits.waitUntil?.(persisted);
+        // An async function fits the type; what it throws comes as a rejection.
+        const returned: unknown = limits.waitUntil?.(persisted);
+        if (returned instanceof Promise) returned.catch(() => undefined);
       } catch {
         // Some platforms refuse it outside of a request. The task goes on for as long as the process does.
       }
