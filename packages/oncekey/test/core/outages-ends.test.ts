@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { OncekeyError } from "../../src/core/errors.js";
-import { codeOf, deferred, keyOf, refused, silent, world } from "./processes.js";
+import { codeOf, deferred, firstly, keyOf, refused, silent, world } from "./processes.js";
 
 const LEASE_MS = 30_000;
 
@@ -79,6 +79,19 @@ describe("a completion that does not land", () => {
     await clock.settle();
     expect(await second).toMatchObject({ result: "second" });
     expect(await process.run({}, () => "third")).toMatchObject({ kind: "replayed", result: "second" });
+  });
+
+  it("finds no room for a record that was lost: the success stands, and it is tried again", async () => {
+    const { process, wire, clock } = world();
+    wire.on(
+      "complete",
+      firstly(2, () => Promise.resolve({ kind: "full" })),
+    );
+    const call = process.run({}, () => "done");
+    await clock.settle();
+    expect(await call).toMatchObject({ kind: "executed", result: "done" });
+    await clock.advance(1_000);
+    expect(process.of("completed")).toMatchObject([{ how: "late" }]);
   });
 
   it("is lost, not landed, when its record cannot be read", async () => {
