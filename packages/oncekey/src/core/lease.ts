@@ -70,19 +70,32 @@ const MARGIN = 0.1;
 
 /** Begins to renew a claim that was just won. */
 export function holdLease(dependencies: LeaseDependencies, options: LeaseOptions): Lease {
-  const { leaseMs } = options.claim;
-  const startedMs = dependencies.clock.monotonicMs();
+  const { store, calls, claiming, clock, beats, emit } = dependencies;
+  const { claim, claimedMs, storeTimeoutMs, maxRunMs, protected: isProtected, onGivenUp } = options;
+  const { leaseMs } = claim;
+  const startedMs = clock.monotonicMs();
+  // Member by member: made of two spreads, this object alone took longer than the rest of a claim (measured).
   const state: State = {
-    ...dependencies,
-    ...options,
+    store,
+    calls,
+    claiming,
+    clock,
+    beats,
+    emit,
+    claim,
+    claimedMs,
+    storeTimeoutMs,
+    maxRunMs,
+    protected: isProtected,
+    onGivenUp,
     startedMs,
-    deadlineMs: options.claimedMs + leaseMs * (1 - MARGIN),
+    deadlineMs: claimedMs + leaseMs * (1 - MARGIN),
     reason: undefined,
     aborter: undefined,
     ended: false,
     alarm: undefined,
   };
-  beatAfter(state, Math.min(leaseMs / BEATS_PER_LEASE, options.maxRunMs));
+  beatAfter(state, Math.min(leaseMs / BEATS_PER_LEASE, maxRunMs));
   return {
     signal: () => signalOf(state),
     lost: () => state.reason,

@@ -15,7 +15,7 @@ import type { EventListener, IdempotencyEvent } from "./events.js";
 import { compareFingerprints, type Fingerprint } from "./fingerprint.js";
 import type { ResolvedPolicy } from "./policy.js";
 import type { ClaimToken, RecordKey, StoredOutcome } from "./record.js";
-import type { ClaimRequest, Store } from "./store.js";
+import type { ClaimRequest, CompleteRequest, Store } from "./store.js";
 
 /** One attempt that holds, or held, a claim. */
 export interface Held {
@@ -111,7 +111,23 @@ function reportLost({ emit }: State, { claim }: Held, reason: Lost): void {
 async function askToComplete(state: State, held: Held, outcome: StoredOutcome): Promise<Completion> {
   const { store, calls } = state;
   const { claim, attempt, policy } = held;
-  const request = { ...claim, attempt, outcome };
+  const { key, scopeId, operation, label, token, fingerprint, guarantee, onLapse, leaseMs, retentionMs } =
+    claim;
+  // Member by member: a spread with new members is several times slower (measured).
+  const request: CompleteRequest = {
+    key,
+    scopeId,
+    operation,
+    label,
+    token,
+    fingerprint,
+    guarantee,
+    onLapse,
+    leaseMs,
+    retentionMs,
+    attempt,
+    outcome,
+  };
   const ask = () => store.complete(request);
   const answer = await calls.bounded("complete", claim.operation, policy.storeTimeoutMs, ask);
   switch (answer.kind) {
