@@ -30,6 +30,8 @@ export { keepsStatus } from "./core/policy.js";
 export type {
   ClaimToken,
   Guarantee,
+  OnLapse,
+  ReconcilerClaim,
   RecordInfo,
   RecordKey,
   RecordState,
@@ -40,4 +42,4 @@ export type {
 } from "./core/record.js";
 export type { RunOptions, RunOutcome } from "./core/run.js";
 export type * from "./core/store.js";
-export type { GuaranteeOf, Work } from "./core/work.js";
+export type { GuaranteeOf, TransactionOf, Work } from "./core/work.js";

@@ -46,17 +46,22 @@ function valueProblems(policy: Policy): string[] {
 }
 
 /** One wording for every duration, whoever takes it. */
-export function durationProblems(name: string, value: unknown, least = 1): string[] {
-  const fits =
-    typeof value === "number" && Number.isFinite(value) && value >= least && value <= MAX_DURATION_MS;
+export function durationProblems(name: string, value: unknown, least = 1, most = MAX_DURATION_MS): string[] {
+  const fits = typeof value === "number" && value >= least && value <= most;
   return fits
     ? []
-    : [`${name} must be a number of milliseconds from ${least} to ${MAX_DURATION_MS}, not ${shown(value)}`];
+    : [`${name} must be a number of milliseconds from ${least} to ${most}, not ${shown(value)}`];
 }
 
-export function countProblems(name: string, value: unknown, least: number): string[] {
-  if (value === undefined || (Number.isSafeInteger(value) && (value as number) >= least)) return [];
-  return [`${name} must be a whole number of at least ${least}, not ${shown(value)}`];
+/** The same for counts. What is `undefined` is not set. */
+export function countProblems(name: string, value: unknown, least: number, most?: number): string[] {
+  const fits =
+    Number.isSafeInteger(value) &&
+    (value as number) >= least &&
+    (most === undefined || (value as number) <= most);
+  if (value === undefined || fits) return [];
+  const range = most === undefined ? `of at least ${least}` : `from ${least} to ${most}`;
+  return [`${name} must be a whole number ${range}, not ${shown(value)}`];
 }
 
 function shown(value: unknown): string {
@@ -132,6 +137,6 @@ export function resolveLimits(limits: LimitOptions | undefined): {
 }
 
 /** A misspelt option would otherwise be a default in silence. */
-export function unknownOptions(policy: Policy): string[] {
-  return Object.keys(policy).flatMap((name) => (POLICY_NAMES.has(name) ? [] : [`${name} is not an option`]));
+export function unknownOptions(options: object, names: ReadonlySet<string> = POLICY_NAMES): string[] {
+  return Object.keys(options).flatMap((name) => (names.has(name) ? [] : [`${name} is not an option`]));
 }

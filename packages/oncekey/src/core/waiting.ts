@@ -13,7 +13,7 @@
  * fails and a thousand wait (one claims); another process claims first (the rest wait on).
  */
 import type { Calls } from "./calls.js";
-import { OncekeyError } from "./errors.js";
+import { OncekeyError, unreachable } from "./errors.js";
 import { compareFingerprints, type Fingerprint } from "./fingerprint.js";
 import { FAILURES_SEEN, type Limits } from "./limits.js";
 import type { ClaimToken, RecordKey } from "./record.js";
@@ -216,8 +216,14 @@ async function claimFor(state: State, room: Room, member: Member): Promise<void>
       finish(state, room, member, { kind: "answered", answer });
       setHolder(state, room, ABOUT_TO_RUN);
       break;
-    default:
+    case "completed":
+    case "mismatch":
+    case "exhausted":
+    case "full":
       settle(state, room, member.request.fingerprint, answer);
+      break;
+    default:
+      unreachable(answer);
   }
 }
 

@@ -213,7 +213,7 @@ describe("options", () => {
       maxRecords: 0,
       maxRecordsPerScope: -1,
       maxBytes: Number.NaN,
-      sweepIntervalMs: 1.5,
+      sweepIntervalMs: -1,
       onFull: "drop",
       onForgotten: "log",
       maxrecords: 7,
@@ -221,13 +221,13 @@ describe("options", () => {
     const refused = expect.objectContaining({
       code: "CONFIGURATION_INVALID",
       problems: expect.arrayContaining([
-        expect.stringMatching(/^maxRecords is a whole number from 1 to/),
+        expect.stringMatching(/^maxRecords must be a whole number from 1 to/),
         expect.stringMatching(/^maxRecordsPerScope/),
         expect.stringMatching(/^maxBytes/),
         expect.stringMatching(/^sweepIntervalMs/),
         expect.stringMatching(/^onFull/),
         expect.stringMatching(/^onForgotten/),
-        expect.stringMatching(/no option maxrecords/),
+        expect.stringMatching(/^maxrecords is not an option/),
       ]),
     });
     expect(() => memoryStore(wrong as never)).toThrow(refused);

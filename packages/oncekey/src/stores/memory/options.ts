@@ -4,7 +4,8 @@
  */
 import { type Clock, systemClock } from "../../core/clock.js";
 import { configurationError } from "../../core/errors.js";
-import { MAX_DURATION_MS, MIB } from "../../core/limits.js";
+import { MIB } from "../../core/limits.js";
+import { countProblems, durationProblems, unknownOptions } from "../../core/policy-checks.js";
 import type { RecordInfo } from "../../core/record.js";
 
 /** A property that is `undefined` is not set. */
@@ -79,27 +80,27 @@ export function settingsOf(options: MemoryStoreOptions): Settings {
     clock: options.clock ?? systemClock,
   };
   const problems = [
-    ...problemsOfNames(options),
-    ...problemsOfCount("maxRecords", maxRecords, 1, MOST_RECORDS),
-    ...problemsOfCount("maxBytes", settings.maxBytes, 0, Number.MAX_SAFE_INTEGER),
-    ...problemsOfCount("sweepIntervalMs", settings.sweepIntervalMs, 0, MAX_DURATION_MS),
+    ...unknownOptions(options, NAMES),
+    ...countProblems("maxRecords", maxRecords, 1, MOST_RECORDS),
+    ...countProblems("maxBytes", settings.maxBytes, 0),
+    ...durationProblems("sweepIntervalMs", settings.sweepIntervalMs, 0),
   ];
   // Judged against a bound that is itself sound, or its message would speak of NaN.
   if (options.maxRecordsPerScope !== undefined) {
     const most = problems.length === 0 ? maxRecords : MOST_RECORDS;
-    problems.push(...problemsOfCount("maxRecordsPerScope", options.maxRecordsPerScope, 1, most));
+    problems.push(...countProblems("maxRecordsPerScope", options.maxRecordsPerScope, 1, most));
   }
   if (onFull !== "refuse" && onFull !== "forget-oldest-completed") {
-    problems.push('onFull is "refuse" or "forget-oldest-completed"');
+    problems.push('onFull must be one of "refuse", "forget-oldest-completed"');
   }
   if (options.onForgotten !== undefined && typeof options.onForgotten !== "function") {
-    problems.push("onForgotten is a function");
+    problems.push("onForgotten must be a function");
   }
   if (problems.length > 0) throw configurationError("memoryStore", problems);
   return settings;
 }
 
-const NAMES: readonly string[] = [
+const NAMES: ReadonlySet<string> = new Set([
   "maxRecords",
   "maxRecordsPerScope",
   "maxBytes",
@@ -107,14 +108,4 @@ const NAMES: readonly string[] = [
   "onForgotten",
   "sweepIntervalMs",
   "clock",
-] satisfies (keyof MemoryStoreOptions)[];
-
-function problemsOfNames(options: MemoryStoreOptions): string[] {
-  const unknown = Object.keys(options).filter((name) => !NAMES.includes(name));
-  return unknown.map((name) => `there is no option ${name}`);
-}
-
-function problemsOfCount(name: string, value: unknown, least: number, most: number): readonly string[] {
-  if (Number.isInteger(value) && Number(value) >= least && Number(value) <= most) return [];
-  return [`${name} is a whole number from ${least} to ${most}`];
-}
+] satisfies (keyof MemoryStoreOptions)[]);

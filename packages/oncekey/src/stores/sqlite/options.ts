@@ -4,7 +4,7 @@
  */
 import { type Clock, systemClock } from "../../core/clock.js";
 import { configurationError } from "../../core/errors.js";
-import { MAX_DURATION_MS } from "../../core/limits.js";
+import { durationProblems, unknownOptions } from "../../core/policy-checks.js";
 import type { SqliteDriver } from "./driver.js";
 import { problemsOfPrefix } from "./schema.js";
 
@@ -67,13 +67,13 @@ export function settingsOf(driver: unknown, options: SqliteStoreOptions): Settin
   };
   const problems = [
     ...problemsOfDriver(driver),
-    ...problemsOfNames(options),
+    ...unknownOptions(options, NAMES),
     ...problemsOfPrefix(settings.tablePrefix),
-    ...problemsOfDuration("busyWaitMs", settings.busyWaitMs, 1, MAX_BUSY_WAIT_MS),
-    ...problemsOfDuration("sweepIntervalMs", settings.sweepIntervalMs, 0, MAX_DURATION_MS),
+    ...durationProblems("busyWaitMs", settings.busyWaitMs, 1, MAX_BUSY_WAIT_MS),
+    ...durationProblems("sweepIntervalMs", settings.sweepIntervalMs, 0),
   ];
   if (settings.synchronous !== "full" && settings.synchronous !== "normal") {
-    problems.push('synchronous is "full" or "normal"');
+    problems.push('synchronous must be one of "full", "normal"');
   }
   if (problems.length > 0) throw configurationError("sqliteStore", problems);
   return settings;
@@ -87,20 +87,10 @@ function problemsOfDriver(driver: unknown): readonly string[] {
   ];
 }
 
-const NAMES: readonly string[] = [
+const NAMES: ReadonlySet<string> = new Set([
   "synchronous",
   "tablePrefix",
   "busyWaitMs",
   "sweepIntervalMs",
   "clock",
-] satisfies (keyof SqliteStoreOptions)[];
-
-function problemsOfNames(options: SqliteStoreOptions): readonly string[] {
-  const unknown = Object.keys(options).filter((name) => !NAMES.includes(name));
-  return unknown.map((name) => `there is no option ${name}`);
-}
-
-function problemsOfDuration(name: string, value: unknown, least: number, most: number): readonly string[] {
-  if (typeof value === "number" && Number.isFinite(value) && value >= least && value <= most) return [];
-  return [`${name} is a number of milliseconds from ${least} to ${most}`];
-}
+] satisfies (keyof SqliteStoreOptions)[]);
