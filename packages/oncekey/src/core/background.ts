@@ -12,7 +12,7 @@ import type { Clock } from "./clock.js";
 
 export type TaskEnd = "landed" | "out-of-time" | "out-of-room" | "closed";
 
-export interface Task {
+interface Task {
   /** One try. `true`: it has landed, or nothing is left to do. Must not reject. */
   readonly attempt: () => Promise<boolean>;
   readonly forMs: number;

@@ -18,7 +18,7 @@ import type { EventListener } from "./events.js";
 import type { Alarm, Schedule } from "./schedule.js";
 import type { ClaimRequest, Store } from "./store.js";
 
-export type LostReason = "replaced" | "not-renewed" | "ran-too-long";
+type LostReason = "replaced" | "not-renewed" | "ran-too-long";
 
 export interface Lease {
   /** Fires when the claim is lost. A timer fires it: before an effect ask `assertHeld` or `confirm`. */

@@ -190,7 +190,7 @@ export function expire(house: House, room: Room, member: Member, due: "timed-out
 }
 
 /** An attempt that the members waited for has failed. */
-export function countFailure(house: House, room: Room): void {
+function countFailure(house: House, room: Room): void {
   const done: Member[] = [];
   for (const member of room.members) {
     if (member.asking) continue;

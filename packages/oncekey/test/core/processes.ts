@@ -22,7 +22,7 @@ import type { Work } from "../../src/core/work.js";
 import { memoryStore } from "../../src/stores/memory/index.js";
 import { type ManualClock, manualClock } from "../../src/testing/manual-clock.js";
 
-export type StoreMethod =
+type StoreMethod =
   | "claim"
   | "extend"
   | "complete"
@@ -138,7 +138,7 @@ export interface Process {
 }
 
 /** The key is `"k"`, the operation `"op"`, the scope global, the input `1`, unless said. */
-export type CallOptions<R = unknown> = Partial<RunOptions<R>>;
+type CallOptions<R = unknown> = Partial<RunOptions<R>>;
 
 export interface ProcessOptions {
   readonly store: Store;
