@@ -135,6 +135,17 @@ export function refusedBeforeWork(status: number): boolean {
   return REFUSED_BEFORE_WORK.has(status);
 }
 
+/**
+ * The answer of a rule that the application gave.
+ *
+ * @throws TypeError if it is a promise, which would always mean yes, and whose failure nobody would hear of.
+ */
+export function saidAtOnce<T>(answer: T): T {
+  if (!(answer instanceof Promise)) return answer;
+  answer.catch(() => undefined);
+  throw new TypeError("A rule has to answer at once; it must not be async");
+}
+
 /** What each duration is where nobody says otherwise, in milliseconds. */
 export const DURATIONS = {
   leaseMs: 30_000,

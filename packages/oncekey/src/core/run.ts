@@ -20,7 +20,7 @@ import { fingerprintValue, NO_FINGERPRINT } from "./fingerprint.js";
 import { identify, type KeyInput, type Missing, partsOf, type ScopeValue, scopeValueOf } from "./key.js";
 import { COMMIT_REPEATS } from "./limits.js";
 import { reportRefused } from "./outcome.js";
-import type { Ending, Policy, ResolvedPolicy } from "./policy.js";
+import { type Ending, type Policy, type ResolvedPolicy, saidAtOnce } from "./policy.js";
 import type { Guarantee, StoredOutcome } from "./record.js";
 import type { Work } from "./work.js";
 
@@ -176,9 +176,9 @@ async function runFunction<R>(
 /** A rule that throws must not turn a success into an error: then what is returned is kept. */
 function isKept(context: RunContext, policy: ResolvedPolicy, settled: Ending): boolean {
   try {
-    return policy.keep(settled);
+    return saidAtOnce(policy.keep(settled));
   } catch {
-    const text = "keep threw; what was returned is kept, what was thrown is not";
+    const text = "keep threw, or is async; what was returned is kept, what was thrown is not";
     context.emit({ type: "warning", text });
     return settled.kind === "returned";
   }

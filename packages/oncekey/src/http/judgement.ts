@@ -7,7 +7,7 @@
 import type { Ended } from "../core/call.js";
 import { isOncekeyError, unreachable } from "../core/errors.js";
 import type { Internals } from "../core/idempotency.js";
-import { keepsStatus, refusedBeforeWork } from "../core/policy.js";
+import { keepsStatus, refusedBeforeWork, saidAtOnce } from "../core/policy.js";
 import type { StoredOutcome } from "../core/record.js";
 import type { CapturedAnswer, HeaderLine } from "./answer.js";
 import { keepHeaders } from "./kept-headers.js";
@@ -61,9 +61,9 @@ function isKept<C>(
   headers: readonly HeaderLine[],
 ): boolean {
   try {
-    return policy.keep({ kind: "answered", status, headers });
+    return saidAtOnce(policy.keep({ kind: "answered", status, headers }));
   } catch {
-    internals.emit({ type: "warning", text: "keep threw; the default rule was used" });
+    internals.emit({ type: "warning", text: "keep threw, or is async; the default rule was used" });
     return keepsStatus(status);
   }
 }
@@ -71,9 +71,9 @@ function isKept<C>(
 /** The effect has happened: a rule that throws must not free its key. */
 function isCommitted<C>(internals: Internals, { commitWhen }: Route<C>, status: number): boolean {
   try {
-    return commitWhen({ status });
+    return saidAtOnce(commitWhen({ status }));
   } catch {
-    internals.emit({ type: "warning", text: "commitWhen threw; the default rule was used" });
+    internals.emit({ type: "warning", text: "commitWhen threw, or is async; the default rule was used" });
     return commitsStatus(status);
   }
 }

@@ -6,6 +6,7 @@
  * reason to look further.
  */
 import { OncekeyError } from "../core/errors.js";
+import { saidAtOnce } from "../core/policy.js";
 import { formDocument } from "./form.js";
 import { parsePointer, valueAt } from "./json-pointer.js";
 import { type KeyReading, readKeyField, readKeyValue } from "./key-syntax.js";
@@ -41,7 +42,9 @@ function readFrom<C>(
   request: HttpRequest<C>,
   body: RequestBody | undefined,
 ): KeyReading {
-  if (typeof source === "function") return readKeyValue(source(request.carrier), maxKeyLength);
+  if (typeof source === "function") {
+    return readKeyValue(saidAtOnce(source(request.carrier)), maxKeyLength);
+  }
   if ("header" in source) return readKeyField(request.lines(source.header.toLowerCase()), maxKeyLength);
   if ("query" in source) {
     const values = queryOf(request.target).getAll(source.query);

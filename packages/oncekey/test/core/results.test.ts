@@ -27,6 +27,16 @@ describe("a result", () => {
     expect(await process.run({}, () => "again")).toMatchObject({ kind: "replayed", result: undefined });
   });
 
+  it("is kept by the default rule where keep is async, which only JavaScript lets through", async () => {
+    const { process } = world();
+    const keep = (async () => Promise.reject(new Error("a slip"))) as never;
+    expect(await codeOf(process.run({ keep }, throwing(new Error("first"))))).toMatchObject({
+      message: "first",
+    });
+    expect(await process.run({ keep }, () => "done")).toMatchObject({ kind: "executed", result: "done" });
+    expect(await process.run({ keep }, () => "again")).toMatchObject({ kind: "replayed", result: "done" });
+  });
+
   const circular: { self?: unknown } = {};
   circular.self = circular;
   const unkept: [string, unknown, string][] = [

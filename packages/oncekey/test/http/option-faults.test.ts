@@ -49,6 +49,26 @@ async function serve(options: Omit<ScopedHttpOptions<unknown>, "scope">, store: 
   };
 }
 
+describe("a function given in the options that is async, which only JavaScript lets through", () => {
+  // A promise would always mean yes, and one that fails would end the process.
+  const asynchronous = (async () => Promise.reject(new Error("a slip in an option"))) as never;
+
+  it.each(["keep", "commitWhen"])("as %s, gives way to the default rule", async (name) => {
+    const { ask, runs, warnings } = await serve({ [name]: asynchronous });
+    const answers = [await ask(), await ask()];
+    expect(answers.map(({ status }) => status)).toEqual([201, 201]);
+    expect(runs()).toBe(1);
+    expect(warnings()).toEqual([`${name} threw, or is async; the default rule was used`]);
+  });
+
+  it("as key, is a fault of the service and not of its clients", async () => {
+    const { ask, runs, faults } = await serve({ key: asynchronous });
+    expect((await ask()).status).toBe(500);
+    expect(runs()).toBe(0);
+    expect(faults).toEqual([expect.any(TypeError)]);
+  });
+});
+
 describe("a function given in the options that throws", () => {
   it("as commitWhen, after the effect, frees no key", async () => {
     const { ask, runs, warnings } = await serve({ commitWhen: broken });
