@@ -115,6 +115,7 @@ export async function waitFor<E>(engine: Engine, attempt: Attempt<E>, holder: Ho
       fingerprint: claim.fingerprint,
       waitMs: Math.max(0, waitMs - attempt.waitedMs),
       takesOver: call.policy.onReleased === "takeover",
+      holds: call.policy.onLapse === "hold",
       storeTimeoutMs: call.policy.storeTimeoutMs,
       signal: call.signal,
       claim: () => askStore(engine, attempt),

@@ -32,6 +32,8 @@ export interface WaitRequest {
   readonly fingerprint: Fingerprint;
   readonly waitMs: number;
   readonly takesOver: boolean;
+  /** A lapse means an unknown outcome to it, never that the work may start again. */
+  readonly holds: boolean;
   readonly storeTimeoutMs: number;
   /** The client: when it leaves, nobody needs the answer. */
   readonly signal: AbortSignal | undefined;

@@ -252,7 +252,8 @@ async function look(state: State, room: Room): Promise<void> {
   const { operation, storeTimeoutMs } = first.request;
   const [status] = await calls.bounded("status", operation, storeTimeoutMs, () => store.status([room.key]));
   if (status === undefined || stillHeld(room, status)) return;
-  if (status.state === "completed" || status.state === "unknown") return claimFor(state, room, first);
+  const hasEnded = status.state === "completed" || status.state === "unknown";
+  if (hasEnded || (status.state === "lapsed" && first.request.holds)) return claimFor(state, room, first);
   finishAll(state, room, [...room.members], { kind: "attempt-failed" });
 }
 

@@ -45,6 +45,19 @@ describe("a crash", () => {
     }
   });
 
+  it("tells those who wait at once what it means to them: unknown, or an attempt that failed", async () => {
+    for (const [guarantee, code] of [
+      ["at-most-once", "OUTCOME_UNKNOWN"],
+      ["at-least-once", "ATTEMPT_FAILED"],
+    ] as const) {
+      const place = world({ guarantee, onInFlight: { waitMs: 3 * LEASE_MS, onReleased: "refuse" } });
+      await crashed(place);
+      const repeats = [1, 2].map(() => codeOf(place.process.run({}, () => "second")));
+      await place.clock.advance(LEASE_MS + 600);
+      expect(await Promise.all(repeats)).toEqual([code, code]);
+    }
+  });
+
   it("of a lax caller is unknown to a strict one: the stricter rule of the two counts", async () => {
     const place = world();
     await crashed(place);
