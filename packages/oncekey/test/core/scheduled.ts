@@ -8,7 +8,7 @@ import type { ManualClock } from "../../src/testing/manual-clock.js";
 import type { Interference } from "./processes.js";
 
 /** More of them find rarer orders. */
-export const RUNS = Number(process.env.ONCEKEY_PROPERTY_RUNS ?? 60);
+export const RUNS = Number(process.env.ONCEKEY_PROPERTY_RUNS ?? 40);
 
 /** Fails the test that leaves a rejection behind which nobody has heard. */
 export function noticeUnhandledRejections(): void {
