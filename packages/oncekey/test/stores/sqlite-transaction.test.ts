@@ -47,6 +47,20 @@ describe("commit", () => {
     expect(await store.complete(completionOf(claim))).toEqual({ kind: "completed", how: "already" });
   });
 
+  it("takes rows where they are asked for, and refuses a run that would leave them in the way", async () => {
+    const { begin, store, payments } = await openWork();
+    const refused = begin();
+    await expect(refused.handle.run(`${INSERT} RETURNING id`, [5])).rejects.toMatchObject({
+      code: "CONFIGURATION_INVALID",
+    });
+    await refused.rollback();
+    const session = begin();
+    expect(await session.handle.all(`${INSERT} RETURNING id`, [5])).toEqual([{ id: 1 }]);
+    expect(await session.commit(resultOf("paid"), "everything")).toEqual({ kind: "committed" });
+    expect(payments()).toBe(1);
+    expect(await store.claim(claimOf("b"))).toMatchObject({ kind: "claimed" });
+  });
+
   it('with "record" drops the rows and keeps the completion', async () => {
     const { begin, store, payments } = await openWork();
     const session = begin();

@@ -18,6 +18,8 @@ export interface BetterSqlite3Database {
 }
 
 export interface BetterSqlite3Statement {
+  /** Whether it gives rows. */
+  readonly reader?: boolean;
   run(...params: unknown[]): { readonly changes: number; readonly lastInsertRowid: number | bigint };
   get(...params: unknown[]): unknown;
   all(...params: unknown[]): unknown[];
@@ -118,6 +120,12 @@ function kindOf(value: unknown): string {
   return "then" in value ? "a promise" : "an object";
 }
 
+/** A row that nobody takes keeps a statement of libsql open, and with it the transaction that it stands in. */
+function withoutRows(statement: BetterSqlite3Statement): BetterSqlite3Statement {
+  if (statement.reader !== true) return statement;
+  throw configurationError("The statement", ["it gives rows (RETURNING, SELECT): use all or get, not run"]);
+}
+
 function ofBetterSqlite3(
   database: BetterSqlite3Database,
   toRow: (row: Record<string, unknown>) => SqliteRow,
@@ -139,7 +147,7 @@ function ofBetterSqlite3(
       ];
       // One list, not several arguments: a single object (bytes, say) would be taken for named parameters.
       return {
-        run: (params) => forRun((statement) => statement.run(params)),
+        run: (params) => forRun((statement) => withoutRows(statement).run(params)),
         get: (params) =>
           asRow(
             forGet((statement) => statement.get(params)),
