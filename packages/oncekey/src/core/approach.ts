@@ -107,6 +107,7 @@ export async function waitFor<E>(engine: Engine, attempt: Attempt<E>, holder: Ho
   if (waitMs <= 0) throw inFlight(holder.remainingMs, "The same operation is in flight.");
   attempt.heard = true;
   const sinceMs = engine.clock.monotonicMs();
+  const signal = call.signal();
   const result = await engine.waiting.join(
     {
       key: claim.key,
@@ -117,7 +118,7 @@ export async function waitFor<E>(engine: Engine, attempt: Attempt<E>, holder: Ho
       takesOver: call.policy.onReleased === "takeover",
       holds: call.policy.onLapse === "hold",
       storeTimeoutMs: call.policy.storeTimeoutMs,
-      signal: call.signal,
+      signal,
       claim: () => askStore(engine, attempt),
       giveBack: () => engine.claiming.giveBack(claim, call.policy.storeTimeoutMs),
     },
@@ -126,7 +127,7 @@ export async function waitFor<E>(engine: Engine, attempt: Attempt<E>, holder: Ho
   attempt.waitedMs += engine.clock.monotonicMs() - sinceMs;
   const { operation, key } = claim;
   engine.emit({ type: "waited", operation, key, waitedMs: attempt.waitedMs, result: result.kind });
-  return answerOf(result, call.signal);
+  return answerOf(result, signal);
 }
 
 function answerOf(result: WaitResult, signal: AbortSignal | undefined): Answer {

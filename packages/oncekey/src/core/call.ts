@@ -17,8 +17,8 @@ export interface Call<E> {
   readonly label: string | undefined;
   readonly fingerprint: Fingerprint;
   readonly policy: ResolvedPolicy;
-  /** The client: when it leaves, its wait ends; the work goes on. */
-  readonly signal: AbortSignal | undefined;
+  /** The client: when it leaves, its wait ends; the work goes on. Asked only for a call that has to wait. */
+  readonly signal: () => AbortSignal | undefined;
   /** A shorter or longer wait than the policy's, where the client may ask for one. */
   readonly waitMs: number | undefined;
   /** How often the work may be run again because the database refused to commit it. */

@@ -75,7 +75,7 @@ export async function runWithOutcome<R>(
   const performed = await context.perform<Settled<R>>({
     ...identified(context, options, policy),
     policy,
-    signal: options.signal,
+    signal: () => options.signal,
     waitMs: undefined,
     commitRepeats: COMMIT_REPEATS,
     run: (work) => runFunction(context, options, policy, fn, work),

@@ -120,9 +120,7 @@ function callOf<C>(
     label: policy.keyLabels ? key : undefined,
     fingerprint,
     policy,
-    get signal() {
-      return request.left;
-    },
+    signal: request.left,
     waitMs: preferredWaitMs(route, request),
     commitRepeats: 0,
     encodeDone,

@@ -135,7 +135,7 @@ async function refuse<C>(
   error: unknown,
   started: boolean,
 ): Promise<void> {
-  if (request.left?.aborted === true && !started) return;
+  if (!started && request.left()?.aborted === true) return;
   try {
     if (!isOncekeyError(error)) throw error;
     const refusal = refusalOf(route, request, error);

@@ -176,7 +176,7 @@ function httpRequest(
     route,
     lines: (name) => linesOfRequest(request, name),
     body,
-    get left() {
+    left() {
       left ??= clientLeft(reply.raw);
       return left;
     },

@@ -29,7 +29,7 @@ export function nodeRequest<C>(
     method: req.method ?? "",
     lines: (name) => fieldLines(req, name),
     body: (maxBytes) => peekBody(req, maxBytes),
-    get left() {
+    left() {
       left ??= clientLeft(res);
       return left;
     },

@@ -29,8 +29,8 @@ export interface HttpRequest<C> {
   readonly lines: (name: string) => readonly string[];
   /** Reads the body so that the handler can read it again. Called at most once, before the handler starts. */
   readonly body: (maxBytes: number) => BodyReading | Promise<BodyReading>;
-  /** Aborts when the client leaves. Looked at only by a repeat that waits and by a refusal, so it may be a getter. */
-  readonly left: AbortSignal | undefined;
+  /** Aborts when the client leaves. Asked only for a repeat that waits and for a refusal, so it may be made then. */
+  readonly left: () => AbortSignal | undefined;
 }
 
 /** How a handler's answer is captured. */

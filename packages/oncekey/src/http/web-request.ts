@@ -12,18 +12,18 @@ import type { BodyReading, HttpRequest } from "./port.js";
 /** What only the framework knows of a request. */
 export type WebRoute<C> = Pick<HttpRequest<C>, "carrier" | "route" | "body">;
 
-export function webRequest<C>(request: Request, route: WebRoute<C>): HttpRequest<C> {
+export function webRequest<C>(request: Request, { carrier, route, body }: WebRoute<C>): HttpRequest<C> {
   return {
-    ...route,
+    carrier,
+    route,
+    body,
     method: request.method,
     target: targetOf(request.url),
     lines(name) {
       const value = request.headers.get(name);
       return value === null ? [] : [value];
     },
-    get left() {
-      return request.signal;
-    },
+    left: () => request.signal,
   };
 }
 

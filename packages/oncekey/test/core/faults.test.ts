@@ -17,7 +17,7 @@ function faulty(place: ReturnType<typeof world>, policy: Policy): Call<never> {
     label: undefined,
     fingerprint: NO_FINGERPRINT,
     policy: resolvePolicy(facts, { acceptsLostWrites: true, ...policy }),
-    signal: undefined,
+    signal: () => undefined,
     waitMs: undefined,
     commitRepeats: 0,
     run: () => Promise.reject(new Error("a bug of the adapter")),
