@@ -35,7 +35,8 @@ export interface EngineOptions {
 export function createEngine({ store, clock, limits, emit, waitUntil }: EngineOptions): Engine {
   const beats = createSchedule(clock, false);
   const waits = createSchedule(clock, true);
-  const calls = createCalls(beats, emit);
+  // A caller waits for the store, so its time limit keeps the process running; a renewal does not.
+  const calls = createCalls(waits, emit);
   const { maxPendingCompletions, maxAbandonedClaims, maxPendingBytes: maxBytes } = limits;
   const completions = createBackground(clock, { maxTasks: maxPendingCompletions, maxBytes, waitUntil });
   const letGo = createBackground(clock, { maxTasks: maxAbandonedClaims, maxBytes, waitUntil });

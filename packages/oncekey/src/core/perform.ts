@@ -231,13 +231,19 @@ async function run<E>(
   attempt: Attempt<E>,
   count: number,
   takeover: boolean,
-): Promise<Performed<E>> {
+): Promise<Performed<E> | "look-again"> {
   const { call, claim, here } = attempt;
   const { operation, key, token } = claim;
   if (engine.closing) {
     leaveHere(engine, key, here);
     await engine.claiming.giveBack(claim, call.policy.storeTimeoutMs);
     throw closing();
+  }
+  if (engine.clock.monotonicMs() - attempt.claimedMs >= claim.leaseMs) {
+    // This process stood still between winning the claim and starting the work: somebody else may have started it.
+    leaveHere(engine, key, here);
+    engine.waiting.heldBy(key, NOBODY);
+    return "look-again";
   }
   enter(engine, attempt);
   engine.emit({ type: takeover ? "takeover" : "claimed", operation, key, token, attempt: count });

@@ -11,7 +11,11 @@ import type { HttpRequest } from "./port.js";
 import { problemOf, renderProblem } from "./problem.js";
 import { exposed } from "./replay.js";
 
-export function refusalOf<C>(route: Route<C>, request: HttpRequest<C>, error: OncekeyError): WholeAnswer {
+export async function refusalOf<C>(
+  route: Route<C>,
+  request: HttpRequest<C>,
+  error: OncekeyError,
+): Promise<WholeAnswer> {
   const { renderRefusal, problems } = route;
   if (renderRefusal !== undefined) return renderRefusal(problemOf(error, problems), request.carrier);
   const { status, headers, body } = renderProblem(error, problems);
