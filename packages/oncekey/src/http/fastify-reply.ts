@@ -24,7 +24,7 @@ import type { Capturing } from "./port.js";
 import type { BodyEnding } from "./stream-capture.js";
 
 /** Goes on with the next hook: with an error, with this payload, or with the one there was. */
-export type SendOn = (error?: Error | null, payload?: unknown) => void;
+type SendOn = (error?: Error | null, payload?: unknown) => void;
 
 export interface ReplyCapture {
   readonly before: readonly HeaderLine[];

@@ -29,7 +29,8 @@ function serve({ idempotency, routes, outerHeaders }: ContractApp): Handler {
   const table = routes.map((route) => {
     const options = route.options<Request>((request, name) => request.headers.get(name) ?? undefined);
     // What a router knows is told to the adapter by this option.
-    const operation = options.operation ?? `${route.method} ${route.mount}${route.path}`;
+    const shape = (route.mount + route.path).replace(/:\w+/g, ":");
+    const operation = options.operation ?? `${route.method} ${shape}`;
     const guarded = idempotent(idempotency, { ...options, operation }, (request) =>
       answer(route, request, () => idempotency.workOf(request)),
     );
