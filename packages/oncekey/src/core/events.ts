@@ -115,6 +115,8 @@ export type IdempotencyEvent =
       readonly type: "rejected";
       readonly key: RecordKey | undefined;
       readonly code: ErrorCode;
+      /** What was thrown in a function of the application, or by the store; `undefined` where nothing was. */
+      readonly cause: unknown;
     })
   | (OfOperation & {
       readonly type: "reconciled";

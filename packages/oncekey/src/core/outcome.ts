@@ -40,7 +40,7 @@ const OUTCOME_OF_ENDING = {
 
 /** Reports a call that was refused before the engine was asked, as the engine reports all others. */
 export function reportRefused(emit: EventListener, operation: string, error: OncekeyError): void {
-  emit({ type: "rejected", operation, key: undefined, code: error.code });
+  emit({ type: "rejected", operation, key: undefined, code: error.code, cause: error.cause });
   const outcome = finishedAs({ kind: "refused", error, waitedMs: 0 });
   emit({ type: "finished", operation, key: undefined, outcome, tookMs: 0, waitedMs: 0 });
 }

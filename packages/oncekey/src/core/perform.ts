@@ -69,7 +69,9 @@ export async function perform<E>(engine: Engine, call: Call<E>): Promise<Perform
     return performed;
   } catch (error) {
     abandonUnused(engine, attempt, error);
-    if (isOncekeyError(error)) emit({ type: "rejected", operation, key: identity.key, code: error.code });
+    if (isOncekeyError(error)) {
+      emit({ type: "rejected", operation, key: identity.key, code: error.code, cause: error.cause });
+    }
     finish(finishedAs({ kind: "refused", error, waitedMs: attempt.waitedMs }));
     throw error;
   }
