@@ -228,8 +228,8 @@ function finish(passage: Passage, ending: BodyEnding): void {
 }
 
 /**
- * How often promises may hand on to one another before they count as waiting for something. A body made of a value takes
- * 2 to 6 of these turns (Node 20, measured); nothing from outside gets a turn in between.
+ * How often promises may hand on to one another before they count as waiting for something. A body made of a text,
+ * of bytes or of a form takes 1 to 6 of these turns (Node 20 to 26, measured); nothing from outside gets a turn in between.
  */
 const TURNS = 12;
 
