@@ -7,6 +7,7 @@
  */
 import type { RecordKey } from "../../core/record.js";
 import type { Store } from "../../core/store.js";
+import { missingOfStore } from "../../core/store-checks.js";
 import { checkWaivers, registerCase, type TestRunner, type Waivers } from "../test-runner.js";
 import { claiming } from "./claiming.js";
 import { completing } from "./completing.js";
@@ -72,13 +73,28 @@ export function bindStoreContract<Tx>(runner: TestRunner, setup: StoreContractSe
 /** Runs one case on a store opened for it; rejects if the promise is broken. */
 export async function runStoreCase<Tx>(one: StoreCase, setup: StoreContractSetup<Tx>): Promise<void> {
   const subject = await setup.open();
-  const opened: Store[] = [subject.store];
+  const opened: Store[] = [];
   try {
+    opened.push(checked(subject.store, "open"));
     await one.run(contextOf(subject, opened, setup.raceRounds ?? 100));
-  } finally {
-    await Promise.allSettled(opened.map((store) => store.close()));
-    await subject.dispose?.();
+  } catch (error) {
+    // What cleaning up after a failure meets is a consequence; it must not be shown in the place of its cause.
+    await cleanUp(subject, opened).catch(() => undefined);
+    throw error;
   }
+  await cleanUp(subject, opened);
+}
+
+async function cleanUp<Tx>(subject: StoreSubject<Tx>, opened: readonly Store[]): Promise<void> {
+  await Promise.allSettled(opened.map(async (store) => store.close()));
+  await subject.dispose?.();
+}
+
+/** A store that is not finished yet fails by the names of what it lacks, not by the first of them that a case uses. */
+function checked(store: Store, from: "open" | "another"): Store {
+  const missing = missingOfStore(store);
+  if (missing.length === 0) return store;
+  throw new Error(`The store that ${from} gave is not finished: it has no ${missing.join(", ")}`);
 }
 
 function contextOf<Tx>(subject: StoreSubject<Tx>, opened: Store[], raceRounds: number): StoreContext {
@@ -86,7 +102,9 @@ function contextOf<Tx>(subject: StoreSubject<Tx>, opened: Store[], raceRounds: n
   return {
     store,
     async connections(count) {
-      while (opened.length < count && subject.another !== undefined) opened.push(await subject.another());
+      while (opened.length < count && subject.another !== undefined) {
+        opened.push(checked(await subject.another(), "another"));
+      }
       return Array.from({ length: count }, (_, index) => opened[index] ?? store);
     },
     sleep: (ms) => subject.sleep(ms),
