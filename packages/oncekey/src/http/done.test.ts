@@ -1,3 +1,4 @@
+import { Readable } from "node:stream";
 import { describe, expect, it } from "vitest";
 import { encodeResult, RESULT_TOMBSTONE } from "../core/codec.js";
 import { encodeDone, snapshotOf } from "./done.js";
@@ -35,6 +36,89 @@ describe("what is said to be done", () => {
       body: "plain",
     });
     expect(textOf(stored({ status: 204 }))).toEqual({ status: 204, headers: [], body: "" });
+  });
+
+  it("may have its headers in any of the usual forms, with numbers as values", () => {
+    const forms = [
+      { "retry-after": 5, link: ["</a>", "</b>"] },
+      [
+        ["retry-after", 5],
+        ["link", "</a>"],
+        ["link", "</b>"],
+      ],
+      new Map<string, unknown>([
+        ["retry-after", "5"],
+        ["link", ["</a>", "</b>"]],
+      ]),
+    ];
+    for (const headers of forms) {
+      expect(textOf(encodeDone({ status: 200, headers, body: "" })).headers).toEqual([
+        ["retry-after", "5"],
+        ["link", "</a>"],
+        ["link", "</b>"],
+      ]);
+    }
+    const headers = new Headers({ "retry-after": "5", "content-type": "text/csv" });
+    expect(textOf(encodeDone({ status: 200, headers, body: "a;b" })).headers).toEqual([
+      ["content-type", "text/csv"],
+      ["retry-after", "5"],
+    ]);
+  });
+
+  it("keeps of its headers what is kept of any answer", () => {
+    const headers = {
+      "Content-Length": 99,
+      Connection: "x-hop",
+      "X-Hop": "1",
+      "Set-Cookie": "s=1",
+      ETag: '"1"',
+    };
+    expect(textOf(encodeDone({ status: 200, headers, body: "" })).headers).toEqual([["ETag", '"1"']]);
+  });
+
+  it.each([
+    [{ Location: undefined }, /The header "Location" of a result must be a text, a number/],
+    [{ Location: new URL("http://shop.example") }, /The header "Location" of a result/],
+    [{ Location: Number.NaN }, /The header "Location" of a result/],
+    [{ Location: "a\r\nb: c" }, /the value of the header Location is not valid/],
+    [{ "not a name": "x" }, /"not a name" is no name of a header/],
+    [[["Location"]], /an object, a list of \[name, value\], or Headers/],
+    ["Location: x", /an object, a list of/],
+  ])("names the header that cannot be stored: %j", (headers, message) => {
+    expect(() => encodeDone({ status: 200, headers })).toThrow(message);
+  });
+
+  it.each<[string, unknown]>([
+    ["bytes", new Uint8Array([104, 105])],
+    ["an ArrayBuffer", new Uint8Array([104, 105]).buffer],
+    ["another view", new DataView(new Uint8Array([0, 104, 105]).buffer, 1)],
+  ])("may have %s as its body", (_, body) => {
+    expect(textOf(encodeDone({ status: 200, body }))).toEqual({ status: 200, headers: [], body: "hi" });
+  });
+
+  it("is no Response, whose body would have to be waited for", () => {
+    expect(() => encodeDone(new Response("paid"))).toThrow(
+      /Give \{ status: .* body: await response\.text\(\) \}/,
+    );
+    expect(() => encodeDone(Response.json({ id: 1 }))).toThrow(TypeError);
+  });
+
+  it.each<[string, unknown]>([
+    ["ReadableStream", new Response("paid").body],
+    ["Blob", new Blob(["paid"])],
+    ["FormData", new FormData()],
+    ["URLSearchParams", new URLSearchParams()],
+    ["Response", new Response("paid")],
+    ["Promise", Promise.resolve("paid")],
+    ["Map", new Map()],
+    ["Error", new Error("paid")],
+    ["Function", () => "paid"],
+    ["Symbol", Symbol("paid")],
+    ["Object", Readable.from(["paid"])],
+  ])("cannot have a %s as its body", (name, body) => {
+    expect(() => encodeDone({ status: 200, body })).toThrow(
+      `text, bytes, or data for JSON; read a ${name} first`,
+    );
   });
 
   it("without a result is a tombstone, wherever it was said", () => {

@@ -2,18 +2,29 @@
  * @module
  * An answer that a reconciler or an operator gives for work whose own answer was lost.
  *
- * Invariant: what is stored is an answer that can be replayed, or a tombstone if none was given. A program that does not
- * serve the route (an operator's script) stores what it says as `run` would; that is read as an answer, too.
+ * Invariant: what is stored is an answer that can be replayed, or a tombstone if none was given; what cannot be written down at
+ * once (a `Response`, a stream) is refused, never stored as something else. A program that does not serve the route (an
+ * operator's script) stores what it says as `run` would; that is read as an answer, too.
  */
 import { decodeResult } from "../core/codec.js";
 import { OncekeyError } from "../core/errors.js";
 import type { StoredOutcome } from "../core/record.js";
+import type { HeaderLine } from "./answer.js";
+import { keepHeaders } from "./kept-headers.js";
 import { decodeSnapshot, encodeSnapshot, type HeaderList, type Snapshot } from "./snapshot.js";
 
-/** `body`: text and bytes go as they are, anything else as JSON. */
-export interface DoneAnswer {
+/** A list gives a name several lines; a number is written as text. */
+type HeaderValue = string | number | readonly (string | number)[];
+
+/** What a reconciler or an operator gives as the result of an HTTP operation. */
+export interface HttpResult {
   readonly status: number;
-  readonly headers?: Readonly<Record<string, string>> | undefined;
+  /** An object, a list of pairs, or `Headers`. What belongs to one connection or one client is left out, as of any answer. */
+  readonly headers?:
+    | Readonly<Record<string, HeaderValue>>
+    | Iterable<readonly [name: string, value: HeaderValue]>
+    | undefined;
+  /** Text and bytes go as they are, anything else as JSON. A `Response`, a stream or a `Blob` has to be read first. */
   readonly body?: unknown;
 }
 
@@ -44,19 +55,80 @@ function noAnswer(cause: unknown): OncekeyError<"RECORD_UNREADABLE"> {
   return new OncekeyError("RECORD_UNREADABLE", message, { cause });
 }
 
-/** @throws TypeError if `result` is not an answer. */
+/** @throws TypeError if `result` is not an answer, saying what of it is not. */
 export function encodeDone(result: unknown): StoredOutcome {
   if (result === undefined) return encodeSnapshot({ status: TOMBSTONE_STATUS, headers: [], body: undefined });
+  const { status, headers = {}, body } = answerOf(result);
+  const lines = keepHeaders([], linesOf(headers));
+  const bytes = bytesOf(body);
+  if (bytes !== undefined) return encodeSnapshot({ status, headers: lines, body: bytes });
+  const typed = lines.some(([name]) => name.toLowerCase() === "content-type");
+  const json: HeaderList = typed ? lines : [...lines, ["Content-Type", "application/json"]];
+  return encodeSnapshot({ status, headers: json, body: encoder.encode(jsonOf(body)) });
+}
+
+function answerOf(result: unknown): HttpResult {
   if (typeof result !== "object" || result === null || !("status" in result)) {
     throw new TypeError("The result of an HTTP operation is { status, headers, body }");
   }
-  const { status, headers = {}, body } = result as DoneAnswer;
-  const lines: HeaderList = Object.entries(headers);
-  if (body === undefined || typeof body === "string" || body instanceof Uint8Array) {
-    const bytes = typeof body === "string" ? encoder.encode(body) : (body ?? new Uint8Array(0));
-    return encodeSnapshot({ status, headers: lines, body: bytes });
+  if ("arrayBuffer" in result) {
+    throw new TypeError(
+      "A Response cannot be the result of an HTTP operation, since its body has yet to be read. Give " +
+        "{ status: response.status, headers: response.headers, body: await response.text() }",
+    );
   }
-  const typed = lines.some(([name]) => name.toLowerCase() === "content-type");
-  const json: HeaderList = typed ? lines : [...lines, ["Content-Type", "application/json"]];
-  return encodeSnapshot({ status, headers: json, body: encoder.encode(JSON.stringify(body)) });
+  return result as HttpResult;
+}
+
+function linesOf(headers: unknown): HeaderList {
+  if (typeof headers !== "object" || headers === null) throw noHeaders();
+  const members: unknown[] =
+    Symbol.iterator in headers ? [...(headers as Iterable<unknown>)] : Object.entries(headers);
+  return members.flatMap((member): HeaderLine[] => {
+    if (!Array.isArray(member) || member.length !== 2 || typeof member[0] !== "string") throw noHeaders();
+    const [name, value] = member as [string, unknown];
+    const values: readonly unknown[] = Array.isArray(value) ? value : [value];
+    return values.map((each) => [name, textOf(name, each)]);
+  });
+}
+
+function noHeaders(): TypeError {
+  return new TypeError("The headers of a result are an object, a list of [name, value], or Headers");
+}
+
+function textOf(name: string, value: unknown): string {
+  if (typeof value === "string") return value;
+  if (typeof value === "number" && Number.isFinite(value)) return String(value);
+  throw new TypeError(
+    `The header ${JSON.stringify(name)} of a result must be a text, a number, or a list of these`,
+  );
+}
+
+/** The bytes of a body that goes as it is. */
+function bytesOf(body: unknown): Uint8Array | undefined {
+  if (body === undefined) return new Uint8Array(0);
+  if (typeof body === "string") return encoder.encode(body);
+  if (body instanceof Uint8Array) return body;
+  if (body instanceof ArrayBuffer) return new Uint8Array(body);
+  return ArrayBuffer.isView(body) ? new Uint8Array(body.buffer, body.byteOffset, body.byteLength) : undefined;
+}
+
+function jsonOf(body: unknown): string {
+  const json: unknown = isJson(body) ? JSON.stringify(body) : undefined;
+  if (typeof json === "string") return json;
+  throw new TypeError(
+    `The body of a result must be text, bytes, or data for JSON; read a ${nameOf(body)} first, and give what it holds`,
+  );
+}
+
+/** Of a stream, a `Blob`, a `Map` or an error, JSON would tell nothing: `{}`. */
+function isJson(body: unknown): boolean {
+  if (typeof body !== "object" || body === null) return true;
+  if ("toJSON" in body || Array.isArray(body)) return true;
+  return nameOf(body) === "Object" && !(Symbol.asyncIterator in body);
+}
+
+/** What JavaScript calls it: "ReadableStream", say. */
+function nameOf(body: unknown): string {
+  return Object.prototype.toString.call(body).slice("[object ".length, -1);
 }

@@ -5,7 +5,7 @@
 export { attachWork } from "../core/work.js";
 export type { CapturedAnswer, CaptureOptions, HeaderLine, WholeAnswer } from "./answer.js";
 export type { ReadAhead } from "./asking.js";
-export type { DoneAnswer } from "./done.js";
+export type { HttpResult } from "./done.js";
 export type { Exchange } from "./exchange.js";
 export { createExchange } from "./exchange.js";
 export type { FingerprintRequest, FingerprintSetting } from "./fingerprint.js";

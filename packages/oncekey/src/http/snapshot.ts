@@ -82,8 +82,8 @@ const BREAK = /[\r\n\0]/;
 function flawOf({ status, headers }: Snapshot): string | undefined {
   if (!Number.isInteger(status) || status < 200 || status > 999) return "its status is not a final one";
   for (const [name, value] of headers) {
-    if (typeof name !== "string" || !NAME.test(name)) return "the name of a header is not valid";
-    if (typeof value !== "string" || BREAK.test(value)) return "the value of a header is not valid";
+    if (typeof name !== "string" || !NAME.test(name)) return `${JSON.stringify(name)} is no name of a header`;
+    if (typeof value !== "string" || BREAK.test(value)) return `the value of the header ${name} is not valid`;
   }
   return undefined;
 }
