@@ -10,7 +10,7 @@ import { isOncekeyError, OncekeyError, unreachable } from "../core/errors.js";
 import type { CallOutcome } from "../core/events.js";
 import type { Fingerprint } from "../core/fingerprint.js";
 import type { Internals } from "../core/idempotency.js";
-import { GLOBAL_SCOPE, identify, MISSING_SCOPE, type ScopeValue, scopeOf } from "../core/key.js";
+import { GLOBAL_SCOPE, identify, MISSING_SCOPE, type ScopeValue, saysGlobal, scopeOf } from "../core/key.js";
 import { reportRefused } from "../core/outcome.js";
 import type { CapturedAnswer } from "./answer.js";
 import { encodeDone } from "./done.js";
@@ -170,7 +170,7 @@ function bodyOf<C>(route: Route<C>, read: BodyReading): RequestBody | "aborted" 
     case "gone":
       throw new OncekeyError(
         "CONFIGURATION_INVALID",
-        "Something before the idempotent middleware has read the body and not kept it. Put the middleware first, or use a parser that keeps it.",
+        "The body was read before the protection could compare it, and not kept. Let the protection come before whatever reads the body, or let that keep it (read a clone of a Request; use a parser that keeps what it made).",
       );
     default:
       return read;
@@ -196,7 +196,7 @@ async function findScope<C>(internals: Internals, route: Route<C>, carrier: C): 
 }
 
 async function scopeOrFault<C>(internals: Internals, { scope }: Route<C>, carrier: C): Promise<ScopeValue> {
-  if (scope === "global") return GLOBAL_SCOPE;
+  if (saysGlobal(scope)) return GLOBAL_SCOPE;
   try {
     if (scope === undefined) return internals.defaultScope?.() ?? MISSING_SCOPE;
     return scopeOf(await scope(carrier));

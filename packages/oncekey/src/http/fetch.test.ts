@@ -103,7 +103,10 @@ describe("the handler's request", () => {
     await request.text();
     const refused = await POST(request);
     expect(refused.status).toBe(500);
-    expect(await refused.json()).toMatchObject({ code: "CONFIGURATION_INVALID" });
+    const { code, detail } = (await refused.json()) as Record<string, string>;
+    expect(code).toBe("CONFIGURATION_INVALID");
+    expect(detail).toMatch(/read a clone of a Request/);
+    expect(detail).not.toMatch(/middleware/);
   });
 });
 
