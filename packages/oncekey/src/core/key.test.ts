@@ -4,6 +4,7 @@ import {
   downstreamKeyOf,
   GLOBAL_SCOPE,
   identify,
+  isUnusable,
   MISSING_SCOPE,
   partsOf,
   type ScopeValue,
@@ -131,19 +132,26 @@ describe("the parts of a key", () => {
     for (const [input, expected] of texts) expect(partsOf(input)).toEqual(expected);
   });
 
-  it("that are missing are refused, never shared", () => {
-    const missing: unknown[] = [
-      undefined,
-      null,
-      "",
-      [],
-      [undefined],
-      [null, null],
-      ["a", ""],
-      ["a", null],
-      Number.NaN,
-      Number.POSITIVE_INFINITY,
-      new Date(Number.NaN),
+  it.each([
+    [undefined],
+    [null],
+    [""],
+    [[]],
+    [[undefined]],
+    [[null, null]],
+    [["a", ""]],
+    [["a", null]],
+    [Number.NaN],
+    [Number.POSITIVE_INFINITY],
+    [new Date(Number.NaN)],
+  ])("that are missing are refused, never shared: %j", (missing) => {
+    expect(partsOf(missing)).toBeUndefined();
+    expect(isUnusable(missing)).toBe(false);
+    expect(scopeOf(missing)).toBe(MISSING_SCOPE);
+  });
+
+  it("that can name nobody are told apart from missing ones", () => {
+    const unusable: unknown[] = [
       {},
       { id: 1 },
       [["nested"]],
@@ -163,18 +171,24 @@ describe("the parts of a key", () => {
       new Uint8Array([0xff]),
       Buffer.from([0xfe]),
     ];
-    for (const input of missing) expect(partsOf(input)).toBeUndefined();
-    for (const input of missing) expect(scopeOf(input)).toBe(MISSING_SCOPE);
+    for (const input of unusable.flatMap((part) => [part, ["a", part], [null, part]])) {
+      expect(partsOf(input)).toBeUndefined();
+      expect(isUnusable(input)).toBe(true);
+      expect(() => scopeOf(input)).toThrow(/scope must be a text, number/);
+    }
   });
 });
 
 describe("a scope that was said already", () => {
-  it("is taken as it is; what only looks like one is missing", () => {
+  it("is taken as it is; what only looks like one is refused", () => {
     expect(scopeValueOf(GLOBAL_SCOPE)).toBe(GLOBAL_SCOPE);
     expect(scopeValueOf({ kind: "of", parts: ["a"] })).toEqual({ kind: "of", parts: ["a"] });
     expect(scopeValueOf("a")).toEqual({ kind: "of", parts: ["a"] });
-    for (const odd of [{ kind: "of" }, { kind: "of", parts: [null] }, { kind: "x" }, {}, null, undefined]) {
-      expect(scopeValueOf(odd)).toBe(MISSING_SCOPE);
+    for (const missing of [MISSING_SCOPE, { kind: "of", parts: [null] }, null, undefined]) {
+      expect(scopeValueOf(missing)).toBe(MISSING_SCOPE);
+    }
+    for (const odd of [{ kind: "of" }, { kind: "of", parts: [{}] }, { kind: "x" }, {}]) {
+      expect(() => scopeValueOf(odd)).toThrow(expect.objectContaining({ code: "CONFIGURATION_INVALID" }));
     }
   });
 });

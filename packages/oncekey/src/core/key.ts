@@ -7,6 +7,7 @@
  * version 1 is frozen; a later one has to look under both for one retention.
  */
 import { sha256 } from "#platform";
+import { configurationError } from "./errors.js";
 import type { RecordKey, ScopeId } from "./record.js";
 
 /** A part of a key or scope. One rule makes it text: 1 and "1" are one caller, dates are ISO 8601 in UTC. */
@@ -14,13 +15,18 @@ export type KeyPart = string | number | bigint | boolean | Date;
 export type KeyInput = KeyPart | readonly KeyPart[];
 export type Missing = undefined | null;
 
+/** Keys are unique over all callers. */
+export interface GlobalScope {
+  readonly kind: "global";
+}
+
 /** Whose key it is. `global` is said in plain sight; it is not a caller whose id happens to be "global". */
 export type ScopeValue =
-  | { readonly kind: "global" }
+  | GlobalScope
   | { readonly kind: "of"; readonly parts: readonly string[] }
   | { readonly kind: "missing" };
 
-export const GLOBAL_SCOPE: ScopeValue = { kind: "global" };
+export const GLOBAL_SCOPE: GlobalScope = { kind: "global" };
 export const MISSING_SCOPE: ScopeValue = { kind: "missing" };
 
 export interface Identity {
@@ -51,6 +57,23 @@ export function partsOf(input: unknown): readonly string[] | undefined {
   }
   return texts;
 }
+
+/** Whether `input` has no parts though something is there: a plain object, say, which can name nobody. */
+export function isUnusable(input: unknown): boolean {
+  const parts: readonly unknown[] = Array.isArray(input) ? input : [input];
+  return parts.some((part) => partText(part) === undefined && !isAbsent(part));
+}
+
+/** What says that there is nothing; so does a number or a date that was made of nothing. */
+function isAbsent(part: unknown): boolean {
+  return (
+    part === undefined || part === null || part === "" || typeof part === "number" || part instanceof Date
+  );
+}
+
+/** What a key and a scope are made of, for messages. */
+export const KEY_INPUT =
+  "a text, number, bigint, boolean or date, an id object that prints itself, or a list of these";
 
 function partText(part: unknown): string | undefined {
   switch (typeof part) {
@@ -87,17 +110,37 @@ function objectText(part: object): string | undefined {
   }
 }
 
-/** A scope from what a scope function returned. */
-export function scopeOf(input: unknown): ScopeValue {
-  const parts = partsOf(input);
-  return parts === undefined ? MISSING_SCOPE : { kind: "of", parts };
+/** Whether it is said, by the word or by `GLOBAL_SCOPE`, that keys are unique over all callers. */
+export function saysGlobal(scope: unknown): scope is "global" | GlobalScope {
+  return scope === "global" || (typeof scope === "object" && scopeValueOf(scope).kind === "global");
 }
 
-/** A scope that may have been said already; whatever is neither that nor parts is missing. */
+/**
+ * A scope from what a scope function returned.
+ *
+ * @throws OncekeyError `CONFIGURATION_INVALID` if something is there that can name nobody: that is no missing caller.
+ */
+export function scopeOf(input: unknown): ScopeValue {
+  const parts = partsOf(input);
+  if (parts !== undefined) return { kind: "of", parts };
+  if (isUnusable(input)) {
+    throw configurationError("Scope", [
+      `scope must be ${KEY_INPUT}; for all callers as one, GLOBAL_SCOPE or "global"`,
+    ]);
+  }
+  return MISSING_SCOPE;
+}
+
+/**
+ * A scope that may have been said already.
+ *
+ * @throws OncekeyError `CONFIGURATION_INVALID` as `scopeOf` does.
+ */
 export function scopeValueOf(scope: unknown): ScopeValue {
   if (typeof scope !== "object" || scope === null || !("kind" in scope)) return scopeOf(scope);
   if (scope.kind === "global") return GLOBAL_SCOPE;
-  return scope.kind === "of" && "parts" in scope ? scopeOf(scope.parts) : MISSING_SCOPE;
+  if (scope.kind === "missing") return MISSING_SCOPE;
+  return scopeOf(scope.kind === "of" && "parts" in scope ? scope.parts : scope);
 }
 
 /** The name of the record of `key` in `operation` for `scope`. */
