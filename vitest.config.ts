@@ -30,6 +30,8 @@ export default defineConfig({
     hookTimeout: 20_000,
     teardownTimeout: 10_000,
     allowOnly: false,
+    // Expected errors are logged by design (a handler that throws, an error page); only a failure is worth reading.
+    silent: "passed-only",
     restoreMocks: true,
     projects: [
       {

@@ -3,7 +3,7 @@
  *
  * Makes better-sqlite3 available to the tests without making everybody who runs `npm ci` compile it.
  *
- * Version 12 is what runs on Node 20 and is compiled for its ABI, which takes a minute or two; version 13 ships its binaries
+ * Version 12 is what runs on Node 20 and is compiled for its ABI, which takes some minutes; version 13 ships its binaries
  * but needs Node 22. Either is installed once per ABI below `node_modules/.cache/drivers`. A driver that can't be had fails the
  * tests that need it and says what to install: a store that was not tested must not look as if it had been.
  */
@@ -51,9 +51,10 @@ export async function prepareBetterSqlite3() {
 async function install(folder) {
   const compiles = nodeMajor < 22;
   if (compiles) await requireCompiler();
-  console.log(
-    `installing better-sqlite3 ${version} for Node ${process.versions.node}${compiles ? " (compiling)" : ""} …`,
-  );
+  const how = compiles
+    ? ", which compiles SQLite: this may take some minutes, once for each npm ci. The tests need it to try the SQLite store with each of its clients"
+    : "";
+  console.log(`installing better-sqlite3 ${version} for Node ${process.versions.node}${how} …`);
   const startedAt = performance.now();
   const manifest = {
     private: true,
