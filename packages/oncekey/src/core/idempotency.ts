@@ -10,6 +10,7 @@ import type { Call, Performed } from "./call.js";
 import { type Clock, systemClock } from "./clock.js";
 import { configurationError } from "./errors.js";
 import { type EventListener, emitterOf } from "./events.js";
+import { argumentProblems, factsOf, instanceProblems } from "./instance-checks.js";
 import { GLOBAL_SCOPE, type KeyInput, MISSING_SCOPE, type Missing, type ScopeValue, scopeOf } from "./key.js";
 import type { LimitOptions, Limits } from "./limits.js";
 import {
@@ -31,7 +32,7 @@ import {
 } from "./operators.js";
 import { perform } from "./perform.js";
 import { layerPolicies, POLICY_NAMES, type Policy, type ResolvedPolicy, type StoreFacts } from "./policy.js";
-import { policyProblems, resolveLimits, unknownOptions } from "./policy-checks.js";
+import { resolveLimits, unknownOptions } from "./policy-checks.js";
 import { resolvePolicy } from "./policy-resolution.js";
 import type { Guarantee, RecordInfo } from "./record.js";
 import { encodeDone, type RunOptions, type RunOutcome, runWithOutcome } from "./run.js";
@@ -156,6 +157,8 @@ export function createIdempotency<
   const G extends GuaranteeOf<Tx> = "at-least-once",
   const S extends DefaultScope | undefined = undefined,
 >(options: IdempotencyOptions<Tx, G, S>): Idempotency<Tx, G, S extends undefined ? false : true> {
+  const unusable = argumentProblems(options);
+  if (unusable.length > 0) throw configurationError("Idempotency", unusable);
   const {
     store,
     scope,
@@ -168,7 +171,7 @@ export function createIdempotency<
   } = options;
   const { limits, problems } = resolveLimits(givenLimits);
   const policy = layerPolicies(given, { maxResultBytes: limits.maxResultBytes });
-  problems.push(...unknownOptions(given), ...scopeProblems(scope), ...storeProblems(store, policy));
+  problems.push(...unknownOptions(given), ...instanceProblems(options, policy));
   if (problems.length > 0) throw configurationError("Idempotency", problems);
   const facts = factsOf(store);
 
@@ -224,27 +227,9 @@ export function createIdempotency<
 
 /** Options of a call that are not policy do not make it resolve a policy of its own. */
 function hasPolicy(layer: Policy | undefined): boolean {
-  if (layer === undefined) return false;
-  return Object.entries(layer).some(([name, value]) => value !== undefined && POLICY_NAMES.has(name));
+  return Object.entries(layer ?? {}).some(([name, value]) => value !== undefined && POLICY_NAMES.has(name));
 }
 
 function defaultScope(scope: DefaultScope): ScopeValue {
   return scope === "global" ? GLOBAL_SCOPE : scopeOf(scope());
-}
-
-function factsOf(store: Store): StoreFacts {
-  return { name: store.name, traits: store.traits, transactions: store.begin !== undefined };
-}
-
-function storeProblems(store: Store, policy: Policy): string[] {
-  const has = (name: string) =>
-    typeof (store as unknown as Record<string, unknown> | undefined)?.[name] === "function";
-  if (!["claim", "extend", "complete", "release"].every(has))
-    return ["store must be made by one of the store factories"];
-  return policyProblems(policy, factsOf(store));
-}
-
-function scopeProblems(scope: unknown): string[] {
-  const fits = scope === undefined || scope === "global" || typeof scope === "function";
-  return fits ? [] : ['scope must be "global" or a function without arguments'];
 }

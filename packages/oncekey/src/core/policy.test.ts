@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { memoryStore } from "../stores/memory/index.js";
 import type { OncekeyError } from "./errors.js";
 import { createIdempotency } from "./idempotency.js";
 import { DEFAULT_LIMITS } from "./limits.js";
@@ -127,7 +128,22 @@ describe("a policy with mistakes", () => {
         .filter((name) => name !== "onInFlight")
         .sort(),
     );
-    expect(problemsOf({ onInFlight: 5 })).toHaveLength(1);
+    for (const value of [5, null, []]) expect(problemsOf({ onInFlight: value })).toHaveLength(1);
+    expect(problemsOf({ onInFlight: { waitms: 5 } })).toEqual(["onInFlight.waitms does not exist"]);
+  });
+
+  it("is refused for a switch that is no boolean, whose text would count as true", () => {
+    const problems = problemsOf({ acceptsLostWrites: "false", keyLabels: 0 });
+    expect(problems.map((problem) => problem.split(" ")[0])).toEqual(["acceptsLostWrites", "keyLabels"]);
+    expect(problemsOf({ acceptsLostWrites: false, keyLabels: true })).toEqual([]);
+  });
+
+  it("is refused in words, also for what has no text", () => {
+    for (const value of [Object.create(null), Symbol("5"), 5n, () => 5]) {
+      expect(problemsOf({ leaseMs: value, maxAttempts: value })).toHaveLength(2);
+      expect(problemsOf({ guarantee: value, storeTimeoutMs: value })).toHaveLength(2);
+      expect(problemsOf({ onLapsed: value, guarantee: "toString" })).not.toEqual([]);
+    }
   });
 
   it("is refused for pairs that contradict each other", () => {
@@ -172,17 +188,9 @@ describe("an instance", () => {
   };
 
   it("is refused with every mistake of policy, limits, scope and names at once", () => {
-    const store = {
-      name: "x",
-      traits: forgetful.traits,
-      claim() {},
-      extend() {},
-      complete() {},
-      release() {},
-    };
     const error = messageOf(() =>
       createIdempotency({
-        store,
+        store: memoryStore(),
         scope: "local",
         leaseMs: 0,
         leasMs: 5,
@@ -196,8 +204,28 @@ describe("an instance", () => {
   });
 
   it("is refused a client where a store is wanted, in words", () => {
-    for (const store of [undefined, null, {}, { get() {}, set() {} }]) {
-      expect(messageOf(() => createIdempotency({ store } as never)).message).toContain("store factories");
+    const { traits, ...traitless } = memoryStore();
+    expect(traits).toBeDefined();
+    for (const store of [undefined, null, {}, { get() {}, set() {} }, memoryStore, traitless]) {
+      const { code, problems } = messageOf(() => createIdempotency({ store } as never));
+      expect([code, problems]).toEqual(["CONFIGURATION_INVALID", [expect.stringMatching(/^store /)]]);
+    }
+  });
+
+  it("is refused what is of another kind, all at once", () => {
+    const store = memoryStore();
+    const wrong = { namespace: 5, onEvent: {}, clock: { now: Date.now }, limits: 5, waitUntil: null };
+    const { code, problems } = messageOf(() => createIdempotency({ store, ...wrong } as never));
+    expect(code).toBe("CONFIGURATION_INVALID");
+    expect(problems.map((problem) => problem.split(" ")[0]).sort()).toEqual(Object.keys(wrong).sort());
+  });
+
+  it("is refused limits that only every object has, and options that are none", () => {
+    const { problems } = resolveLimits({ toString: 5, constructor: 5 } as never);
+    expect(problems).toEqual(["limits.toString does not exist", "limits.constructor does not exist"]);
+    expect(resolveLimits(null as never).problems).toHaveLength(1);
+    for (const options of [undefined, null, 5, []]) {
+      expect(messageOf(() => createIdempotency(options as never)).code).toBe("CONFIGURATION_INVALID");
     }
   });
 

@@ -14,14 +14,16 @@ import {
   RESULT_TOMBSTONE,
   type ResultCodec,
 } from "./codec.js";
-import { isOncekeyError, OncekeyError, unreachable } from "./errors.js";
+import { configurationError, isOncekeyError, OncekeyError, unreachable } from "./errors.js";
 import type { EventListener } from "./events.js";
 import { fingerprintValue, NO_FINGERPRINT } from "./fingerprint.js";
 import { identify, type KeyInput, type Missing, partsOf, type ScopeValue, scopeValueOf } from "./key.js";
 import { COMMIT_REPEATS } from "./limits.js";
 import { reportRefused } from "./outcome.js";
-import { type Ending, type Policy, type ResolvedPolicy, saidAtOnce } from "./policy.js";
+import { type Ending, POLICY_NAMES, type Policy, type ResolvedPolicy, saidAtOnce } from "./policy.js";
+import { collectProblems } from "./policy-checks.js";
 import type { Guarantee, StoredOutcome } from "./record.js";
+import { callProblems } from "./run-checks.js";
 import type { Work } from "./work.js";
 
 /** What identifies one call of an operation, and what its caller wants of it. */
@@ -44,6 +46,21 @@ export interface RunOptions<R = unknown, G extends Guarantee = Guarantee> extend
   /** What a repeat gets when the result could not be kept. @defaultValue it rejects with `RESULT_NOT_RETAINED` */
   readonly onTombstone?: (() => R | Promise<R>) | undefined;
 }
+
+/** Every option there is: another name is a misspelling, which would be a default in silence. */
+const NAMES: ReadonlySet<string> = new Set([
+  ...POLICY_NAMES,
+  ...([
+    "operation",
+    "key",
+    "scope",
+    "input",
+    "fingerprint",
+    "signal",
+    "result",
+    "onTombstone",
+  ] satisfies Exclude<keyof RunOptions, keyof Policy>[]),
+]);
 
 /** How a call got its result. `attempt` and `waitedMs`: which start it was; how long it waited for another's. */
 export type RunOutcome<R> =
@@ -71,7 +88,7 @@ export async function runWithOutcome<R>(
   options: RunOptions<R>,
   fn: (work: Work) => R | Promise<R>,
 ): Promise<RunOutcome<R>> {
-  const policy = context.policyFor(options);
+  const policy = checkedPolicy(context, options, fn);
   const performed = await context.perform<Settled<R>>({
     ...identified(context, options, policy),
     policy,
@@ -99,6 +116,14 @@ export async function runWithOutcome<R>(
   }
 }
 
+/** @throws OncekeyError `CONFIGURATION_INVALID` with everything that is wrong with the call and with its policy. */
+function checkedPolicy(context: RunContext, options: RunOptions, fn: unknown): ResolvedPolicy {
+  const problems = callProblems(options, NAMES, fn);
+  const policy = collectProblems(problems, () => context.policyFor(options));
+  if (policy === undefined || problems.length > 0) throw configurationError("Call", problems);
+  return policy;
+}
+
 /** A call that cannot be identified is counted like every other. */
 function identified(context: RunContext, options: RunOptions, policy: ResolvedPolicy) {
   try {
@@ -112,11 +137,6 @@ function identified(context: RunContext, options: RunOptions, policy: ResolvedPo
 function identityOf(context: RunContext, options: RunOptions, policy: ResolvedPolicy) {
   const { operation, input } = options;
   const key = partsOf(options.key);
-  if (typeof operation !== "string" || operation === "") {
-    throw new OncekeyError("CONFIGURATION_INVALID", "operation must name what is done.", {
-      problems: ["operation is empty"],
-    });
-  }
   if (key === undefined)
     throw new OncekeyError(
       "KEY_MISSING",

@@ -34,7 +34,7 @@ export function idempotent<const I extends Idempotency>(
   idempotency: I,
   ...[options]: HttpArguments<I, Request>
 ): IdempotentHandler {
-  const known: HttpOptions<Request> = options ?? {};
+  const known: HttpOptions<Request> = options === undefined ? {} : options;
   const exchange = createExchange(idempotency, known);
   return (given, res, next) => {
     const req = given as unknown as Request;

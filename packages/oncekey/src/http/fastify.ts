@@ -11,6 +11,7 @@
  */
 import type { FastifyInstance, FastifyPluginAsync, FastifyRequest } from "fastify";
 import type { Idempotency } from "../core/idempotency.js";
+import { isOptions } from "../core/policy-checks.js";
 import { createExchange } from "./exchange.js";
 import { protectionHooks } from "./fastify-exchange.js";
 import { earlierRoutes, type ProtectionOf, protectRoute } from "./fastify-routes.js";
@@ -36,12 +37,12 @@ export function idempotent<const I extends Idempotency>(
   idempotency: I,
   ...[options]: HttpArguments<I, FastifyRequest>
 ): FastifyPluginAsync {
-  const known: HttpOptions<FastifyRequest> = options ?? {};
+  const known: HttpOptions<FastifyRequest> = options === undefined ? {} : options;
   const common = createExchange(idempotency, known);
   const protectionOf: ProtectionOf = (setting, url) => {
     if (setting === false) return undefined;
-    const own = typeof setting === "object" ? createExchange(idempotency, over(known, setting)) : undefined;
-    return { exchange: own ?? common, url };
+    const inherits = setting === undefined || setting === true;
+    return { exchange: inherits ? common : createExchange(idempotency, over(known, setting)), url };
   };
 
   const plugin: FastifyPluginAsync = async (fastify) => {
@@ -71,11 +72,12 @@ function protectEarlier(fastify: FastifyInstance, protectionOf: ProtectionOf): v
   fastify.addHook("onResponse", hooks.onResponse);
 }
 
-/** A property that is `undefined` is not set. */
+/** A property that is `undefined` is not set. What is no object is left for the exchange to refuse. */
 function over(
   common: HttpOptions<FastifyRequest>,
   own: HttpOptions<FastifyRequest>,
 ): HttpOptions<FastifyRequest> {
+  if (!isOptions(own)) return own;
   const set = Object.entries(own).filter(([, value]) => value !== undefined);
   return { ...common, ...Object.fromEntries(set) };
 }

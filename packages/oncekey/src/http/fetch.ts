@@ -9,6 +9,7 @@
 import type { Idempotency } from "../core/idempotency.js";
 import { isResponse, nextAnswerOf } from "./control-flow.js";
 import { createExchange } from "./exchange.js";
+import { withHandler } from "./option-checks.js";
 import type { HttpArguments, HttpOptions } from "./options.js";
 import { answerWeb } from "./web-exchange.js";
 import { peekRequest, protectRequest, webRequest } from "./web-request.js";
@@ -37,7 +38,7 @@ export function idempotent<
   handler: (request: Req, ...rest: Rest) => Response | Promise<Response>,
 ): (request: Req, ...rest: Rest) => Promise<Response> {
   const known: HttpOptions<Req> = options;
-  const exchange = createExchange(idempotency, known);
+  const exchange = withHandler(handler, () => createExchange(idempotency, known));
   return (request, ...rest) => {
     const body = (maxBytes: number) => peekRequest(request, maxBytes);
     return answerWeb(exchange, webRequest(request, { carrier: request, route: undefined, body }), {

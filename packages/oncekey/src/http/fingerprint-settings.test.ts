@@ -105,6 +105,19 @@ describe("settings", () => {
     );
   });
 
+  it("refuses what a function promises, and leaves no rejection to nobody", async () => {
+    const unheard: unknown[] = [];
+    const hear = (error: unknown) => void unheard.push(error);
+    process.on("unhandledRejection", hear);
+    const promised = createFingerprinter(async () => {
+      throw new Error("no data");
+    });
+    expect(() => promised(request(none))).toThrow(expect.objectContaining({ code: "INPUT_UNSUPPORTED" }));
+    await new Promise((resolve) => setImmediate(resolve));
+    process.off("unhandledRejection", hear);
+    expect(unheard).toEqual([]);
+  });
+
   it("is frozen: a fingerprint stored by this version has to compare after an upgrade", () => {
     const asked = { ...json(bytesBody('{"b":1,"a":"x"}')), target: "/orders?b=1&a=2" };
     expect(createFingerprinter()(asked)).toBe("r1:MS_l3oM_VwdDQSqyVJHuBex04-yBOtEVeEnFnHjZRIA");

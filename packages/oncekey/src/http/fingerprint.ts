@@ -23,6 +23,7 @@ import {
   fingerprintTag,
   NO_FINGERPRINT,
 } from "../core/fingerprint.js";
+import { isOptions } from "../core/policy-checks.js";
 import { formDocument } from "./form.js";
 import { type JsonPointer, parsePointer, valueAt, without } from "./json-pointer.js";
 import { essenceOf } from "./media-type.js";
@@ -68,9 +69,9 @@ const SKIPPED_TAG = fingerprintTag("s1");
  * Prepares a setting.
  *
  * The fingerprinter throws only what a function of the setting throws, and `INPUT_UNSUPPORTED` if that
- * function or a parser of the framework gave something that is no data.
+ * function or a parser of the framework gave something that is no data (a promise is none).
  *
- * @throws OncekeyError `CONFIGURATION_INVALID` if the setting names no or malformed pointers.
+ * @throws OncekeyError `CONFIGURATION_INVALID` if there is no such setting, or it names no or malformed pointers.
  */
 export function createFingerprinter(setting: FingerprintSetting = "request"): Fingerprinter {
   if (setting === "off") return () => NO_FINGERPRINT;
@@ -79,27 +80,51 @@ export function createFingerprinter(setting: FingerprintSetting = "request"): Fi
   if (typeof setting === "function") {
     // A deploy that changes the function changes what equal fingerprints mean; its source text shows that.
     const tag = fingerprintTag("c1", String(setting));
-    return (request) => fingerprintOf(tag, [canonicalText(setting(request))]);
+    return (request) => fingerprintOf(tag, [canonicalText(withoutWaiting(setting(request)))]);
   }
-  if ("fields" in setting) {
-    const pointers = parsePointers("fields", setting.fields);
-    return fingerprintSelected(fingerprintTag("f1", setting.fields), (document) =>
-      pointers.map((pointer) => valueAt(document, pointer)),
-    );
+  const [name, texts] = selectionOf(setting);
+  const pointers = parsePointers(name, texts);
+  if (name === "except") {
+    const tag = fingerprintTag("x1", texts);
+    return fingerprintSelected(tag, (document) => without(document, pointers));
   }
-  const pointers = parsePointers("except", setting.except);
-  return fingerprintSelected(fingerprintTag("x1", setting.except), (document) => without(document, pointers));
+  return fingerprintSelected(fingerprintTag("f1", texts), (document) =>
+    pointers.map((pointer) => valueAt(document, pointer)),
+  );
 }
 
-function parsePointers(name: string, texts: readonly string[]): readonly JsonPointer[] {
-  const pointers = texts.map(parsePointer);
+/** A promise is refused as no data; how it ends must not be nobody's. */
+function withoutWaiting(value: unknown): unknown {
+  if (value instanceof Promise) value.catch(() => undefined);
+  return value;
+}
+
+const SETTINGS = 'fingerprint must be one of "request", "bytes", "off", { fields }, { except }, a function';
+
+function selectionOf(setting: unknown): ["fields" | "except", readonly unknown[]] {
+  const members = isOptions(setting) ? Object.entries(setting) : [];
+  const [selection, ...others] = members.filter(([, value]) => value !== undefined);
+  const [name, texts] = selection ?? [];
+  if ((name !== "fields" && name !== "except") || others.length > 0) {
+    throw configurationError("The fingerprint setting", [SETTINGS]);
+  }
+  if (!Array.isArray(texts)) {
+    throw configurationError("The fingerprint setting", [
+      `fingerprint.${name} must be a list of JSON Pointers`,
+    ]);
+  }
+  return [name, texts];
+}
+
+function parsePointers(name: string, texts: readonly unknown[]): readonly JsonPointer[] {
+  const pointers = texts.map((text) => (typeof text === "string" ? parsePointer(text) : undefined));
   const problems = texts
     .filter((_, index) => pointers[index] === undefined)
     .map(
       (text) =>
-        `${name}: ${JSON.stringify(text)} is not a JSON Pointer; it starts with "/", such as "/amount"`,
+        `fingerprint.${name}: ${typeof text === "string" ? JSON.stringify(text) : `a ${typeof text}`} is not a JSON Pointer; it starts with "/", such as "/amount"`,
     );
-  if (texts.length === 0) problems.push(`${name}: names nothing`);
+  if (texts.length === 0) problems.push(`fingerprint.${name} names nothing`);
   if (problems.length > 0) throw configurationError("The fingerprint setting", problems);
   return pointers.filter((pointer) => pointer !== undefined);
 }

@@ -30,7 +30,7 @@ export function idempotent<E extends Env = any, const I extends Idempotency = Id
   idempotency: I,
   ...[options]: HttpArguments<I, Context<E>>
 ): MiddlewareHandler<E> {
-  const known: HttpOptions<Context<E>> = options ?? {};
+  const known: HttpOptions<Context<E>> = options === undefined ? {} : options;
   const exchange = createExchange(idempotency, known);
   return async (c, next) => {
     const body = (maxBytes: number) => readHonoBody(c.req, maxBytes);

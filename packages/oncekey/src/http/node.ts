@@ -9,6 +9,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Idempotency } from "../core/idempotency.js";
 import { createExchange } from "./exchange.js";
 import { nodeAnswering, nodeRequest } from "./node-exchange.js";
+import { withHandler } from "./option-checks.js";
 import type { HttpArguments, HttpOptions } from "./options.js";
 
 export type { HttpOptions, ScopedHttpOptions } from "./options.js";
@@ -33,7 +34,7 @@ export function idempotent<
   handler: (req: Req, res: Res) => unknown,
 ): (req: Req, res: Res) => Promise<void> {
   const known: HttpOptions<Req> = options;
-  const exchange = createExchange(idempotency, known);
+  const exchange = withHandler(handler, () => createExchange(idempotency, known));
   return async (req, res) => {
     const run = runOf(handler, req, res);
     const request = nodeRequest(req, res, { carrier: req, target: targetOf(req), route: undefined });

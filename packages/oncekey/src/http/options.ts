@@ -5,15 +5,15 @@
  *
  * Invariant: a route is checked whole when it is made, together with the policy it inherits; all mistakes at once.
  */
-import { configurationError, isOncekeyError } from "../core/errors.js";
+import { configurationError } from "../core/errors.js";
 import type { Idempotency } from "../core/idempotency.js";
 import type { KeyInput, Missing } from "../core/key.js";
 import type { Policy, ResolvedPolicy } from "../core/policy.js";
-import { countProblems, durationProblems, unknownOptions } from "../core/policy-checks.js";
+import { collectProblems, unknownOptions } from "../core/policy-checks.js";
 import type { WholeAnswer } from "./answer.js";
 import { createFingerprinter, type Fingerprinter, type FingerprintSetting } from "./fingerprint.js";
-import { parsePointer } from "./json-pointer.js";
-import { type Problem, type ProblemOptions, problemOptionProblems } from "./problem.js";
+import { argumentProblems, routeProblems } from "./option-checks.js";
+import type { Problem, ProblemOptions } from "./problem.js";
 import type { Snapshot } from "./snapshot.js";
 
 /** Whose key it is: a function of what was authenticated, or the word that opts out in plain sight. */
@@ -127,20 +127,14 @@ const NAMES = [
 
 /** @throws OncekeyError `CONFIGURATION_INVALID` with everything that is wrong with the route. */
 export function resolveRoute<C>(idempotency: Idempotency, options: HttpOptions<C>): Route<C> {
+  const unusable = argumentProblems(idempotency, options);
+  if (unusable.length > 0) throw configurationError("Route", unusable);
   const problems: string[] = [];
-  const collect = <T>(make: () => T): T | undefined => {
-    try {
-      return make();
-    } catch (error) {
-      if (!isOncekeyError(error, "CONFIGURATION_INVALID")) throw error;
-      problems.push(...error.problems);
-      return undefined;
-    }
-  };
   const given = policyOf(options);
-  const policy = collect(() => idempotency.internals.policyFor(given));
-  const fingerprint = collect(() => createFingerprinter(options.fingerprint));
-  problems.push(...unknownOptions(given), ...routeProblems(idempotency, options, policy));
+  const policy = collectProblems(problems, () => idempotency.internals.policyFor(given));
+  const fingerprint = collectProblems(problems, () => createFingerprinter(options.fingerprint));
+  const scoped = idempotency.internals.defaultScope !== undefined;
+  problems.push(...unknownOptions(given), ...routeProblems(options, policy?.guarantee, scoped));
   if (problems.length > 0 || policy === undefined || fingerprint === undefined) {
     throw configurationError("Route", problems);
   }
@@ -188,71 +182,4 @@ function complete<C>(
 function sourcesOf<C>(key: HttpOptions<C>["key"]): readonly KeySource<C>[] {
   if (key === undefined) return [{ header: "Idempotency-Key" }];
   return Array.isArray(key) ? (key as readonly KeySource<C>[]) : [key as KeySource<C>];
-}
-
-function routeProblems<C>(
-  idempotency: Idempotency,
-  options: HttpOptions<C>,
-  policy: ResolvedPolicy | undefined,
-): string[] {
-  const problems = [
-    ...scopeProblems(idempotency, options.scope),
-    ...keyProblems(options),
-    ...oneOf("onMissingScope", options.onMissingScope, ["reject", "run", "global"]),
-    ...oneOf("onMissingKey", options.onMissingKey, ["reject", "run"]),
-    ...oneOf("onRequestTooLarge", options.onRequestTooLarge, ["refuse", "skip-body"]),
-    ...methodProblems(options.methods),
-    ...oneOf("onTombstone", options.onTombstone, ["status", "refuse"], "a function"),
-    ...oneOf("commitWhen", options.commitWhen, [], "a function"),
-    ...oneOf("renderRefusal", options.renderRefusal, [], "a function"),
-    ...problemOptionProblems(options),
-    ...countProblems("maxKeyLength", options.maxKeyLength, 1),
-    ...countProblems("maxRequestBytes", options.maxRequestBytes, 0),
-    ...(options.drainMs === undefined ? [] : durationProblems("drainMs", options.drainMs, 0)),
-    ...(options.maxWaitMs === undefined ? [] : durationProblems("maxWaitMs", options.maxWaitMs, 0)),
-  ];
-  if (options.operation === "") problems.push("operation must not be empty");
-  if (policy?.guarantee !== "at-most-once") return problems;
-  for (const name of ["onMissingKey", "onMissingScope"] as const) {
-    if (options[name] === "run") {
-      problems.push(`${name} "run" contradicts guarantee "at-most-once": unprotected work may start twice`);
-    }
-  }
-  return problems;
-}
-
-function scopeProblems(idempotency: Idempotency, scope: unknown): string[] {
-  if (scope === undefined && idempotency.internals.defaultScope === undefined) {
-    return ['scope is missing: a function of the request that says whose key it is, or "global"'];
-  }
-  const fits = scope === undefined || scope === "global" || typeof scope === "function";
-  return fits ? [] : ['scope must be a function or "global"'];
-}
-
-function keyProblems<C>({ key }: HttpOptions<C>): string[] {
-  const sources = sourcesOf(key);
-  if (sources.length === 0) return ["key must name at least one source"];
-  return sources.flatMap((source) => {
-    if (typeof source === "function") return [];
-    const [kind, name] = Object.entries(source)[0] ?? [];
-    if (kind === "body")
-      return parsePointer(String(name)) === undefined ? [`key: ${String(name)} is not a JSON Pointer`] : [];
-    const named = (kind === "header" || kind === "query") && typeof name === "string" && name !== "";
-    return named ? [] : ["key: a source is { header }, { query }, { body } or a function"];
-  });
-}
-
-function methodProblems(methods: unknown): string[] {
-  const fits =
-    methods === undefined ||
-    (Array.isArray(methods) && methods.every((method) => typeof method === "string"));
-  return fits ? [] : ['methods must be a list of names, such as ["POST"]'];
-}
-
-/** @param orFunction says so where a function is allowed too. */
-function oneOf(name: string, value: unknown, words: readonly string[], orFunction?: "a function"): string[] {
-  if (value === undefined || (words as readonly unknown[]).includes(value)) return [];
-  if (orFunction !== undefined && typeof value === "function") return [];
-  const allowed = [...words.map((word) => `"${word}"`), ...(orFunction === undefined ? [] : [orFunction])];
-  return [`${name} must be ${allowed.length > 1 ? "one of " : ""}${allowed.join(", ")}`];
 }

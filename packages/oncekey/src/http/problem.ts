@@ -8,6 +8,7 @@
  * refusal it is was decided by the core.
  */
 import { CODES, docsOf, type ErrorCode, type OncekeyError } from "../core/errors.js";
+import { isOptions } from "../core/policy-checks.js";
 import type { HeaderLine, WholeAnswer } from "./answer.js";
 
 /** Texts for people, in any language. */
@@ -88,18 +89,35 @@ function retryAfter(retryAfterMs = 0): string {
 
 /** What is wrong with the options, each with its place: for the one list a configuration error shows. */
 export function problemOptionProblems({ messages, docs, challenge }: ProblemOptions): string[] {
-  const problems = Object.keys(messages ?? {})
-    .filter((code) => !Object.hasOwn(CODES, code))
-    .map(
-      (code) =>
-        `messages names a code that does not exist, ${code}; the codes are ${Object.keys(CODES).join(", ")}`,
-    );
+  const problems = messages === undefined ? [] : messageProblems(messages);
   // Both go into a header: visible ASCII, and no bracket that would end the link.
-  if (docs !== undefined && !/^[!-;=?-~]+$/.test(docs)) {
+  if (docs !== undefined && !(typeof docs === "string" && /^[!-;=?-~]+$/.test(docs))) {
     problems.push("docs must be a URL in ASCII, without spaces and angle brackets");
   }
-  if (challenge !== undefined && !/^[!-~](?:[ -~]*[!-~])?$/.test(challenge)) {
+  if (
+    challenge !== undefined &&
+    !(typeof challenge === "string" && /^[!-~](?:[ -~]*[!-~])?$/.test(challenge))
+  ) {
     problems.push('challenge must be the value of a WWW-Authenticate header, such as "Bearer"');
   }
   return problems;
+}
+
+function messageProblems(messages: unknown): string[] {
+  if (!isOptions(messages)) return ["messages must be an object of texts by code"];
+  return Object.entries(messages).flatMap(([code, text]) => {
+    if (!Object.hasOwn(CODES, code)) {
+      return `messages names a code that does not exist, ${code}; the codes are ${Object.keys(CODES).join(", ")}`;
+    }
+    return isMessage(text) ? [] : `messages.${code} must be a text or { title, detail }`;
+  });
+}
+
+function isMessage(text: unknown): boolean {
+  if (text === undefined || typeof text === "string") return true;
+  if (!isOptions(text)) return false;
+  return Object.entries(text).every(
+    ([name, part]) =>
+      (name === "title" || name === "detail") && (part === undefined || typeof part === "string"),
+  );
 }

@@ -91,6 +91,51 @@ describe("an instance", () => {
     expect(JSON.stringify(events)).not.toContain("SECRET");
   });
 
+  const wrongCalls = {
+    leaseMS: 5,
+    guarante: "at-most-once",
+    fingerprint: "on",
+    signal: {},
+    result: { encode: String },
+    onTombstone: 5,
+    operation: "",
+    leaseMs: 0,
+  };
+  for (const [name, value] of Object.entries(wrongCalls)) {
+    it(`refuses a call whose ${name} is wrong, and does not run it`, async () => {
+      const idempotency = createIdempotency({ store: memoryStore(), scope: "global" });
+      let ran = false;
+      const wrong = { ...call(), [name]: value } as never;
+      const error = await idempotency.run(wrong, () => (ran = true)).catch((thrown: unknown) => thrown);
+      expect(error).toMatchObject({ code: "CONFIGURATION_INVALID", problems: [expect.stringMatching(name)] });
+      expect(ran).toBe(false);
+    });
+  }
+
+  it("refuses everything that is wrong with a call at once, and what is no call", async () => {
+    const idempotency = createIdempotency({ store: memoryStore(), scope: "global" });
+    const error = await idempotency
+      .run({ ...call(), ...wrongCalls } as never, "no function" as never)
+      .catch((thrown: unknown) => thrown);
+    const problems = (error as { readonly problems: readonly string[] }).problems;
+    expect(problems.map((problem) => problem.split(" ")[0]).sort()).toEqual(
+      [...Object.keys(wrongCalls), "the"].sort(),
+    );
+    for (const options of [null, undefined, 5, []]) {
+      expect(await codeOf(idempotency.run(options as never, () => "ran"))).toBe("CONFIGURATION_INVALID");
+    }
+  });
+
+  it("takes every option of a call, and members that are undefined", async () => {
+    const idempotency = createIdempotency({ store: memoryStore(), scope: "global" });
+    const { signal } = new AbortController();
+    const result = { encode: (value: string) => value, decode: String };
+    const own = { ...call(), signal, result, onTombstone: () => "gone", fingerprint: "off" } as const;
+    expect(await idempotency.run({ ...own, keyLabels: true, leaseMs: 9_000 }, () => "done")).toBe("done");
+    const unset = { signal: undefined, result: undefined, onTombstone: undefined, fingerprint: undefined };
+    expect(await idempotency.run({ ...call("other"), ...unset }, () => "done")).toBe("done");
+  });
+
   it("refuses input that is no data before it asks the store", async () => {
     const idempotency = createIdempotency({ store: memoryStore(), scope: "global" });
     const error = await codeOf(idempotency.run({ ...call(), input: () => 1 }, () => "ran"));
