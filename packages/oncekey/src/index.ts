@@ -13,7 +13,7 @@ export type { CallOutcome, EventListener, IdempotencyEvent, StoreCall } from "./
 export type { Fingerprint } from "./core/fingerprint.js";
 export type { DefaultScope, Idempotency, IdempotencyOptions } from "./core/idempotency.js";
 export { createIdempotency } from "./core/idempotency.js";
-export type { KeyInput, KeyPart, Missing, ScopeValue } from "./core/key.js";
+export type { GlobalScope, KeyInput, KeyPart, Missing, ScopeValue } from "./core/key.js";
 export { GLOBAL_SCOPE } from "./core/key.js";
 export type { LimitOptions, Limits } from "./core/limits.js";
 export { DEFAULT_LIMITS } from "./core/limits.js";

@@ -11,7 +11,16 @@ import { type Clock, systemClock } from "./clock.js";
 import { configurationError } from "./errors.js";
 import { type EventListener, emitterOf } from "./events.js";
 import { argumentProblems, factsOf, instanceProblems } from "./instance-checks.js";
-import { GLOBAL_SCOPE, type KeyInput, MISSING_SCOPE, type Missing, type ScopeValue, scopeOf } from "./key.js";
+import {
+  GLOBAL_SCOPE,
+  type GlobalScope,
+  type KeyInput,
+  MISSING_SCOPE,
+  type Missing,
+  type ScopeValue,
+  saysGlobal,
+  scopeOf,
+} from "./key.js";
 import type { LimitOptions, Limits } from "./limits.js";
 import {
   type Desk,
@@ -39,8 +48,8 @@ import { encodeDone, type RunOptions, type RunOutcome, runWithOutcome } from "./
 import type { RecordPage, Store } from "./store.js";
 import { attachedWork, type GuaranteeOf, type Work } from "./work.js";
 
-/** A scope that needs no carrier: the word, or a function that finds the caller by itself (`AsyncLocalStorage`). */
-export type DefaultScope = "global" | (() => KeyInput | Missing);
+/** A scope that needs no carrier: the word, `GLOBAL_SCOPE`, or a function that finds the caller by itself (`AsyncLocalStorage`). */
+export type DefaultScope = "global" | GlobalScope | (() => KeyInput | Missing);
 
 export interface IdempotencyOptions<
   Tx = unknown,
@@ -231,5 +240,5 @@ function hasPolicy(layer: Policy | undefined): boolean {
 }
 
 function defaultScope(scope: DefaultScope): ScopeValue {
-  return scope === "global" ? GLOBAL_SCOPE : scopeOf(scope());
+  return saysGlobal(scope) ? GLOBAL_SCOPE : scopeOf(scope());
 }

@@ -4,6 +4,7 @@
  *
  * Invariant: as in `policy-checks.ts`, every problem is a phrase that begins with the option's name, and none throws.
  */
+import { saysGlobal } from "./key.js";
 import type { Policy, StoreFacts } from "./policy.js";
 import { functionProblems, isOptions, policyProblems } from "./policy-checks.js";
 import type { Store } from "./store.js";
@@ -31,7 +32,7 @@ export function argumentProblems(options: unknown): string[] {
 export function instanceProblems(options: GivenOptions, policy: Policy): string[] {
   const { scope, namespace, onEvent, clock, waitUntil, store } = options;
   const problems: string[] = [];
-  if (scope !== undefined && scope !== "global" && typeof scope !== "function") {
+  if (scope !== undefined && !saysGlobal(scope) && typeof scope !== "function") {
     problems.push('scope must be "global" or a function without arguments');
   }
   if (namespace !== undefined && typeof namespace !== "string") problems.push("namespace must be a string");

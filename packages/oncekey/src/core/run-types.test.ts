@@ -31,6 +31,7 @@ const compiled = (_: () => unknown): void => undefined;
 
 const plain = createIdempotency({ store: memoryStore() });
 const scoped = createIdempotency({ store: memoryStore(), scope: "global" });
+const said = createIdempotency({ store: memoryStore(), scope: GLOBAL_SCOPE });
 const found = createIdempotency({ store: memoryStore(), scope: () => "tenant" });
 const transactional = (): Idempotency<Connection, "at-least-once", false> =>
   createIdempotency({ store: database });
@@ -53,6 +54,7 @@ describe("run", () => {
       // @ts-expect-error Whose key it is has to be said.
       plain.run(unscoped, () => 1),
       scoped.run(unscoped, () => 1),
+      said.run(unscoped, () => 1),
       found.run(unscoped, () => 1),
       scoped.run(call, () => 1),
       plain.run({ ...unscoped, scope: GLOBAL_SCOPE }, () => 1),

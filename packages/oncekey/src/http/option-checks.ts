@@ -6,6 +6,7 @@
  * whatever somebody without types gives.
  */
 import { configurationError } from "../core/errors.js";
+import { saysGlobal } from "../core/key.js";
 import {
   collectProblems,
   countProblems,
@@ -93,7 +94,7 @@ function scopeProblems(scope: unknown, scoped: boolean): string[] {
   if (scope === undefined && !scoped) {
     return ['scope is missing: a function of the request that says whose key it is, or "global"'];
   }
-  const fits = scope === undefined || scope === "global" || typeof scope === "function";
+  const fits = scope === undefined || saysGlobal(scope) || typeof scope === "function";
   return fits ? [] : ['scope must be a function or "global"'];
 }
 

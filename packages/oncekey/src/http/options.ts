@@ -7,7 +7,7 @@
  */
 import { configurationError } from "../core/errors.js";
 import type { Idempotency } from "../core/idempotency.js";
-import type { KeyInput, Missing } from "../core/key.js";
+import type { GlobalScope, KeyInput, Missing } from "../core/key.js";
 import type { Policy, ResolvedPolicy } from "../core/policy.js";
 import { collectProblems, unknownOptions } from "../core/policy-checks.js";
 import type { WholeAnswer } from "./answer.js";
@@ -16,8 +16,11 @@ import { argumentProblems, routeProblems } from "./option-checks.js";
 import type { Problem, ProblemOptions } from "./problem.js";
 import type { Snapshot } from "./snapshot.js";
 
-/** Whose key it is: a function of what was authenticated, or the word that opts out in plain sight. */
-export type Scope<C> = "global" | ((carrier: C) => KeyInput | Missing | Promise<KeyInput | Missing>);
+/** Whose key it is: a function of what was authenticated, or what opts out in plain sight: the word, or `GLOBAL_SCOPE`. */
+export type Scope<C> =
+  | "global"
+  | GlobalScope
+  | ((carrier: C) => KeyInput | Missing | Promise<KeyInput | Missing>);
 
 /** Where a key is looked for. A body member is named by a JSON Pointer. */
 export type KeySource<C> =

@@ -13,7 +13,7 @@ describe("the scope of an instance", () => {
     expect(await idempotency.run(call(), () => "global")).toBe("global");
     expect(await idempotency.run({ ...call(), scope: GLOBAL_SCOPE }, () => "again")).toBe("global");
     expect(await idempotency.run({ ...call(), scope: "global" }, () => "a user")).toBe("a user");
-    for (const scope of [undefined, null, "", [], [null], {}]) {
+    for (const scope of [undefined, null, "", [], [null]]) {
       expect(await codeOf(idempotency.run({ ...call(), scope: scope as undefined }, () => "ran"))).toBe(
         "SCOPE_MISSING",
       );
@@ -38,9 +38,46 @@ describe("the scope of an instance", () => {
     expect(error).toMatchObject({ code: "SCOPE_FAILED", status: 500, cause });
   });
 
+  it("may be GLOBAL_SCOPE in place of the word", async () => {
+    const store = memoryStore();
+    const said = createIdempotency({ store, scope: GLOBAL_SCOPE });
+    const word = createIdempotency({ store, scope: "global" });
+    expect(await said.run(call(), () => "first")).toBe("first");
+    expect(await word.run(call(), () => "second")).toBe("first");
+    expect(said.scoped).toBe(true);
+  });
+
   it("is needed from the call where there is none", async () => {
     const idempotency = createIdempotency({ store: memoryStore() });
     expect(await codeOf(idempotency.run(call() as never, () => "ran"))).toBe("SCOPE_MISSING");
+  });
+});
+
+describe("what came in place of options or of a store", () => {
+  const given: [what: string, options: unknown, problem: RegExp][] = [
+    ["nothing", undefined, /^options must be an object with a store/],
+    ["a store for options", memoryStore(), /^options must .* a store came in its place: write \{ store \}$/],
+    ["no store", {}, /^store is missing/],
+    ["a factory", { store: memoryStore }, /^store is a function \(memoryStore\); did you forget the \(\)/],
+    [
+      "a collection",
+      { store: new Map() },
+      /^store \(a Map\) has no claim, extend, complete, release, markUnknown, …:/,
+    ],
+    ["a text", { store: "records.db" }, /^store must be an object, not a string$/],
+    [
+      "an unfinished store",
+      { store: { ...memoryStore(), close: undefined, traits: undefined } },
+      /^store has no close, traits: it must/,
+    ],
+  ];
+  it.each(given)("is said in one problem: %s", (_, options, problem) => {
+    expect(() => createIdempotency(options as never)).toThrowError(
+      expect.objectContaining({
+        code: "CONFIGURATION_INVALID",
+        problems: [expect.stringMatching(problem)],
+      }),
+    );
   });
 });
 
