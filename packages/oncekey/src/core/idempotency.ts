@@ -191,12 +191,13 @@ export function createIdempotency<
     policy: resolved,
     encodeDone: (result) => encodeDone(undefined, resolved.maxResultBytes, result),
   };
-  const desk: Desk = { engine, namespace, fallback, operations: new Map() };
+  const scopeFound = scope === undefined ? undefined : () => defaultScope(scope);
+  const desk: Desk = { engine, namespace, defaultScope: scopeFound, fallback, operations: new Map() };
   const internals: Internals = {
     namespace,
     clock,
     emit: engine.emit,
-    defaultScope: scope === undefined ? undefined : () => defaultScope(scope),
+    defaultScope: scopeFound,
     facts,
     policy,
     limits,

@@ -8,10 +8,19 @@
  */
 import type { Call } from "./call.js";
 import type { Engine } from "./engine.js";
-import { configurationError, OncekeyError, unreachable } from "./errors.js";
+import { OncekeyError, unreachable } from "./errors.js";
 import type { StoreCall } from "./events.js";
-import { identify, type KeyInput, partsOf, type ScopeValue, scopeId, scopeValueOf } from "./key.js";
+import {
+  identify,
+  type KeyInput,
+  MISSING_SCOPE,
+  partsOf,
+  type ScopeValue,
+  scopeId,
+  scopeValueOf,
+} from "./key.js";
 import { MAX_PAGE } from "./limits.js";
+import { listProblems, noteProblems, refuse, targetProblems, verdictProblems } from "./operator-checks.js";
 import type { ResolvedPolicy } from "./policy.js";
 import { reconcile } from "./reconciling.js";
 import type { RecordInfo, RecordKey, RecordState, RecordVersion, StoredOutcome } from "./record.js";
@@ -19,7 +28,12 @@ import type { RecordPage, Verdict } from "./store.js";
 
 /** Names a record: by what its caller used, or by the digest that events and `list` show. */
 export type RecordTarget =
-  | { readonly operation: string; readonly scope: KeyInput | ScopeValue; readonly key: KeyInput }
+  | {
+      readonly operation: string;
+      /** May be left out where the instance has a scope. */
+      readonly scope?: KeyInput | ScopeValue;
+      readonly key: KeyInput;
+    }
   | { readonly recordKey: RecordKey };
 
 /** Who changes a record by hand, and why; both are kept in the event. */
@@ -54,11 +68,13 @@ export interface ListOptions {
   readonly cursor?: string | undefined;
 }
 
-/** How many unknown outcomes a sweep asked about, by what was said. */
+/** How many unknown outcomes a sweep met, by what was said of them. */
 export interface ReconcileReport {
   readonly done: number;
   readonly notDone: number;
   readonly unknown: number;
+  /** Not asked: no `onLapsed` is known here for the operation, somebody asks already, or its holder may only be slow. */
+  readonly skipped: number;
 }
 
 /** What is known of an operation that has been called in this process. */
@@ -70,6 +86,7 @@ export interface KnownOperation {
 export interface Desk {
   readonly engine: Engine;
   readonly namespace: string;
+  readonly defaultScope: (() => ScopeValue) | undefined;
   readonly fallback: KnownOperation;
   readonly operations: Map<string, KnownOperation>;
 }
@@ -82,11 +99,23 @@ export function noteOperation(desk: Desk, { operation, policy, encodeDone }: Cal
   desk.operations.set(operation, { policy, encodeDone });
 }
 
+/** @throws OncekeyError for a target that can name no record: "there is none" would be the wrong answer. */
 function keyOf(desk: Desk, target: RecordTarget): RecordKey {
+  refuse("Record target", targetProblems(target, desk.defaultScope !== undefined));
   if ("recordKey" in target) return target.recordKey;
-  const key = partsOf(target.key);
-  if (key === undefined) throw configurationError("Record target", ["key must not be empty"]);
-  return identify(desk.namespace, scopeValueOf(target.scope), target.operation, key).key;
+  const scope = "scope" in target ? scopeValueOf(target.scope) : defaultScopeOf(desk);
+  const named = { operation: target.operation, key: target.key, scope };
+  refuse("Record target", targetProblems(named, false));
+  return identify(desk.namespace, scope, target.operation, partsOf(target.key) ?? []).key;
+}
+
+function defaultScopeOf({ defaultScope }: Desk): ScopeValue {
+  try {
+    return defaultScope?.() ?? MISSING_SCOPE;
+  } catch (cause) {
+    // biome-ignore lint/style/useErrorCause: OncekeyError takes it among its details.
+    throw new OncekeyError("SCOPE_FAILED", "The scope function of the instance threw.", { cause });
+  }
 }
 
 /** One call of the store on behalf of an operator. */
@@ -94,15 +123,14 @@ function ask<T>({ engine, fallback }: Desk, name: StoreCall, call: () => Promise
   return engine.calls.bounded(name, "operator", fallback.policy.storeTimeoutMs, call);
 }
 
-export function find(desk: Desk, target: RecordTarget): Promise<RecordInfo | undefined> {
-  return ask(desk, "find", () => desk.engine.store.find(keyOf(desk, target)));
+export async function find(desk: Desk, target: RecordTarget): Promise<RecordInfo | undefined> {
+  const key = keyOf(desk, target);
+  return ask(desk, "find", () => desk.engine.store.find(key));
 }
 
 export async function list(desk: Desk, options: ListOptions): Promise<RecordPage> {
+  refuse("List", listProblems(options));
   const { limit = 100, scope, ...filter } = options;
-  if (!Number.isSafeInteger(limit) || limit < 1 || limit > MAX_PAGE) {
-    throw configurationError("List", [`limit must be a whole number from 1 to ${MAX_PAGE}`]);
-  }
   const scoped = scope === undefined ? undefined : scopeId(desk.namespace, scopeValueOf(scope));
   return ask(desk, "list", () => desk.engine.store.list({ ...filter, limit, scopeId: scoped }));
 }
@@ -118,12 +146,13 @@ export function forget(desk: Desk, target: RecordTarget, note: OperatorNote): Pr
 }
 
 /** Says what became of an operation whose outcome is unknown (or, `evenIfLive`, of any that has not ended). */
-export function resolve(
+export async function resolve(
   desk: Desk,
   target: RecordTarget,
   said: OperatorVerdict,
   note: OperatorNote,
 ): Promise<OperatorOutcome> {
+  refuse("Verdict", verdictProblems(said));
   return apply(desk, target, note, "resolve", (record) => {
     if (said.kind === "not-done") return { kind: "not-performed" };
     const known = desk.operations.get(record.operation) ?? desk.fallback;
@@ -138,8 +167,7 @@ async function apply(
   action: "release" | "forget" | "resolve",
   verdictOn: (record: RecordInfo) => Verdict,
 ): Promise<OperatorOutcome> {
-  const problems = [...unsaid("by", note.by), ...unsaid("reason", note.reason)];
-  if (problems.length > 0) throw configurationError("Operator note", problems);
+  refuse("Operator note", noteProblems(note));
   const { engine } = desk;
   const record = await find(desk, target);
   if (record === undefined) return { kind: "absent" };
@@ -180,13 +208,9 @@ async function apply(
   }
 }
 
-function unsaid(name: "by" | "reason", text: unknown): string[] {
-  return typeof text === "string" && text.trim() !== "" ? [] : [`${name} must be said`];
-}
-
 /** Asks about every unknown outcome whose operation has a reconciler, one after the other. */
 export async function reconcileUnknown(desk: Desk): Promise<ReconcileReport> {
-  const report = { done: 0, notDone: 0, unknown: 0 };
+  const report = { done: 0, notDone: 0, unknown: 0, skipped: 0 };
   // In this order: what has lapsed becomes unknown when it is met, and must not be met twice.
   for (const state of ["unknown", "lapsed"] as const) {
     let cursor: string | undefined;
@@ -202,13 +226,16 @@ export async function reconcileUnknown(desk: Desk): Promise<ReconcileReport> {
 async function reconcileOne(
   desk: Desk,
   record: RecordInfo,
-  report: { done: number; notDone: number; unknown: number },
+  report: Record<keyof ReconcileReport, number>,
 ): Promise<void> {
   const { engine } = desk;
   const { policy, encodeDone } = desk.operations.get(record.operation) ?? desk.fallback;
   const askable = -record.leaseRemainingMs >= policy.leaseMs;
-  if (policy.reconcile === undefined || record.onLapse === "takeover" || record.reconciling || !askable)
+  if (record.state !== "unknown" && record.onLapse === "takeover") return;
+  if (policy.reconcile === undefined || record.reconciling || !askable) {
+    report.skipped += 1;
     return;
+  }
   const { key, operation, holder: madeBy, version } = record;
   if (record.lapsed) {
     // Nobody has met it since it lapsed: it has to be unknown before it can be asked about.
@@ -220,5 +247,6 @@ async function reconcileOne(
   const claim = { key, token: engine.mint(), operation, leaseMs: policy.leaseMs, maxAttempts: undefined };
   const found = await reconcile(engine, { claim, policy, encodeDone, madeBy, releaseOnly: true });
   if (found.kind === "unknown") report.unknown += 1;
+  else if (found.kind === "in-flight") report.skipped += 1;
   else if (found.kind === "resolved") report[found.verdict] += 1;
 }

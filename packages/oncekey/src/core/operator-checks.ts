@@ -1,0 +1,99 @@
+/**
+ * @module
+ * Finds everything that is wrong with what an operator gives: which record, which records, who and why, what became of it.
+ *
+ * Invariant: as in `policy-checks.ts`, every problem is a phrase that begins with the name of what is wrong, and none throws.
+ * A script at night is plain JavaScript: what it misspells must not look like "there are none".
+ */
+import { configurationError } from "./errors.js";
+import { partsOf, scopeValueOf } from "./key.js";
+import { MAX_PAGE } from "./limits.js";
+import type { ListOptions, OperatorNote } from "./operators.js";
+import { countProblems, durationProblems, isOptions, unknownOptions } from "./policy-checks.js";
+
+const LIST_NAMES: ReadonlySet<string> = new Set<keyof ListOptions>([
+  "scope",
+  "operation",
+  "state",
+  "olderThanMs",
+  "limit",
+  "cursor",
+]);
+const NOTE_NAMES: ReadonlySet<string> = new Set<keyof OperatorNote>([
+  "by",
+  "reason",
+  "version",
+  "evenIfLive",
+]);
+const STATES = ["claimed", "lapsed", "unknown", "completed", "released"] satisfies ListOptions["state"][];
+/** SHA-256 as base64url. */
+const RECORD_KEY = /^[\w-]{43}$/;
+
+/** @throws OncekeyError `CONFIGURATION_INVALID` with the problems, if there are any. */
+export function refuse(what: string, problems: readonly string[]): void {
+  if (problems.length > 0) throw configurationError(what, problems);
+}
+
+/** @param scoped whether the instance says whose key it is where a target does not. */
+export function targetProblems(target: unknown, scoped: boolean): string[] {
+  if (!isOptions(target)) return ["target must be { operation, scope, key } or { recordKey }"];
+  if ("recordKey" in target) {
+    const { recordKey } = target;
+    return typeof recordKey === "string" && RECORD_KEY.test(recordKey)
+      ? []
+      : ["recordKey must be the key that an event, find or list shows: 43 characters of base64url"];
+  }
+  const { operation, key, scope } = target;
+  const problems: string[] = [];
+  if (typeof operation !== "string" || operation === "") {
+    problems.push("operation must be a text: what the call or route was named");
+  }
+  if (partsOf(key) === undefined) problems.push("key, or a part of it, is missing");
+  if (!("scope" in target ? isScope(scope) : scoped)) {
+    problems.push("scope, or a part of it, is missing: whose key it is, or GLOBAL_SCOPE");
+  }
+  return problems;
+}
+
+export function listProblems(options: unknown): string[] {
+  if (!isOptions(options)) return [`options must be an object with any of ${[...LIST_NAMES].join(", ")}`];
+  const { scope, operation, state, olderThanMs, limit, cursor } = options;
+  const problems = unknownOptions(options, LIST_NAMES);
+  if (scope !== undefined && !isScope(scope)) problems.push("scope, or a part of it, is missing");
+  problems.push(...textProblems("operation", operation), ...textProblems("cursor", cursor));
+  if (state !== undefined && !(STATES as readonly unknown[]).includes(state)) {
+    problems.push(`state must be one of ${STATES.map((one) => `"${one}"`).join(", ")}`);
+  }
+  if (olderThanMs !== undefined) problems.push(...durationProblems("olderThanMs", olderThanMs, 0));
+  return [...problems, ...countProblems("limit", limit, 1, MAX_PAGE)];
+}
+
+export function noteProblems(note: unknown): string[] {
+  if (!isOptions(note))
+    return ["note, the last argument, must be { by, reason }: who changes the record, and why"];
+  const { by, reason, version, evenIfLive } = note;
+  const problems = [...unsaid("by", by), ...unsaid("reason", reason), ...textProblems("version", version)];
+  if (evenIfLive !== undefined && typeof evenIfLive !== "boolean") {
+    problems.push("evenIfLive must be true or false");
+  }
+  return [...problems, ...unknownOptions(note, NOTE_NAMES)];
+}
+
+export function verdictProblems(said: unknown): string[] {
+  const fits = isOptions(said) && (said.kind === "done" || said.kind === "not-done");
+  return fits
+    ? []
+    : ['verdict, the second argument, must be { kind: "done", result } or { kind: "not-done" }'];
+}
+
+function isScope(scope: unknown): boolean {
+  return scopeValueOf(scope).kind !== "missing";
+}
+
+function textProblems(name: string, value: unknown): string[] {
+  return value === undefined || typeof value === "string" ? [] : [`${name} must be a text`];
+}
+
+function unsaid(name: "by" | "reason", text: unknown): string[] {
+  return typeof text === "string" && text.trim() !== "" ? [] : [`${name} must be said`];
+}
