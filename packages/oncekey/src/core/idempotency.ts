@@ -77,8 +77,8 @@ export interface IdempotencyOptions<
   readonly waitUntil?: ((promise: Promise<unknown>) => void) | undefined;
 }
 
-/** `input` says what repeats are compared by; leaving it out has to be said. */
-type Compared = { readonly input: unknown } | { readonly fingerprint: "off" };
+/** `input` says what repeats are compared by; leaving it out has to be said. (The compiler names what stands last.) */
+type Compared = { readonly fingerprint: "off" } | { readonly input: unknown };
 /** A call says whose key it is, unless the instance has said it for all. */
 type ScopeSaid<Scoped extends boolean> = Scoped extends true
   ? unknown
@@ -96,12 +96,12 @@ export interface Idempotency<
    * at-most-once, makes the outcome unknown); `ReplayedError` where a throw was kept.
    */
   run<R, const H extends GuaranteeOf<Tx> = G & GuaranteeOf<Tx>>(
-    options: RunOptions<R, H> & Compared & ScopeSaid<Scoped>,
+    options: RunOptions<R, H> & ScopeSaid<Scoped> & Compared,
     fn: (work: Work<Tx, H>) => R | Promise<R>,
   ): Promise<R>;
   /** `run`, and whether the result is this call's own. */
   runWithOutcome<R, const H extends GuaranteeOf<Tx> = G & GuaranteeOf<Tx>>(
-    options: RunOptions<R, H> & Compared & ScopeSaid<Scoped>,
+    options: RunOptions<R, H> & ScopeSaid<Scoped> & Compared,
     fn: (work: Work<Tx, H>) => R | Promise<R>,
   ): Promise<RunOutcome<R>>;
   /**
