@@ -56,9 +56,17 @@ async function runPlainly<E>(engine: Engine, running: Running<E>): Promise<Perfo
 async function runWork<E>(running: Running<E>, transaction: unknown): Promise<Ended<E>> {
   const { call, claim, attempt, lease } = running;
   const said = { nothingHappened: false };
-  const work = createWork(claim.key, attempt, lease, running.protected, transaction, () => {
-    said.nothingHappened = true;
-  });
+  const work = createWork(
+    claim.key,
+    attempt,
+    lease,
+    call.policy.guarantee,
+    running.protected,
+    transaction,
+    () => {
+      said.nothingHappened = true;
+    },
+  );
   const ended = await inside(claim.key, () => call.run(work));
   return ended.kind === "failed" && said.nothingHappened ? { ...ended, performed: "no" } : ended;
 }

@@ -106,7 +106,9 @@ export interface Idempotency<
   ): Promise<RunOutcome<R>>;
   /**
    * The work of the handler that was given `carrier` (a request or context of its framework).
-   * @throws OncekeyError `NOT_PROTECTED` outside a protected handler.
+   *
+   * @param guarantee what the handler counts on, where a route has another than the instance.
+   * @throws OncekeyError `NOT_PROTECTED` outside a protected handler; `GUARANTEE_UNSUPPORTED` on a route that promises less.
    */
   workOf<const H extends GuaranteeOf<Tx> = G & GuaranteeOf<Tx>>(carrier: object, guarantee?: H): Work<Tx, H>;
 
@@ -218,7 +220,7 @@ export function createIdempotency<
   const instance: Idempotency<Tx, Guarantee, boolean> = {
     run: async (runOptions, fn) => (await run(runOptions as RunOptions, fn)).result as never,
     runWithOutcome: (runOptions, fn) => run(runOptions as RunOptions, fn) as never,
-    workOf: (carrier) => attachedWork(carrier) as never,
+    workOf: (carrier, guarantee) => attachedWork(carrier, guarantee) as never,
     find: (target) => find(desk, target),
     list: (listOptions = {}) => list(desk, listOptions),
     release: (target, note) => release(desk, target, note),

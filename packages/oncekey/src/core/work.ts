@@ -22,6 +22,8 @@ export type TransactionOf<Tx, G extends Guarantee> = G extends "exactly-once" ? 
 export interface Work<Tx = unknown, G extends Guarantee = Guarantee> {
   /** Fires when the claim is lost: stop before the next effect. Late while the event loop is blocked; see `assertHeld`. */
   readonly signal: AbortSignal;
+  /** What the policy promises of it. */
+  readonly guarantee: Guarantee;
   /** 1 for the first start; more means that the end of an earlier start is unknown or was a failure. */
   readonly attempt: number;
   /** `false`: the store did not answer and the policy said to run all the same. */
@@ -54,6 +56,7 @@ export function createWork<Tx>(
   key: RecordKey,
   attempt: number,
   lease: Lease,
+  guarantee: Guarantee,
   isProtected: boolean,
   transaction: Tx | undefined,
   notPerformed: () => void,
@@ -62,6 +65,7 @@ export function createWork<Tx>(
     get signal() {
       return lease.signal();
     },
+    guarantee,
     attempt,
     protected: isProtected,
     transaction,
@@ -91,3 +95,10 @@ export function attachedWork(carrier: object): Work {
   }
   return work;
 }
+  // Whoever asks for the least is served by every guarantee.
+  if (asked !== undefined && asked !== "at-least-once" && asked !== work.guarantee) {
+    throw new OncekeyError(
+      "GUARANTEE_UNSUPPORTED",
+      `This handler counts on ${asked}, but its route is ${work.guarantee}. Set guarantee: "${asked}" in the options of the route or of the instance.`,
+    );
+  }
