@@ -19,6 +19,8 @@ export interface Call<E> {
   readonly policy: ResolvedPolicy;
   /** The client: when it leaves, its wait ends; the work goes on. Asked only for a call that has to wait. */
   readonly signal: () => AbortSignal | undefined;
+  /** What the family keeps the work on (a request); `undefined`: the work is followed through its promises. */
+  readonly carrier: unknown;
   /** A shorter or longer wait than the policy's, where the client may ask for one. */
   readonly waitMs: number | undefined;
   /** How often the work may be run again because the database refused to commit it. */

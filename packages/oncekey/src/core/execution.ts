@@ -67,7 +67,7 @@ async function runWork<E>(running: Running<E>, transaction: unknown): Promise<En
       said.nothingHappened = true;
     },
   );
-  const ended = await inside(claim.key, () => call.run(work));
+  const ended = await inside(call, () => call.run(work));
   return ended.kind === "failed" && said.nothingHappened ? { ...ended, performed: "no" } : ended;
 }
 

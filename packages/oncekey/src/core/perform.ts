@@ -92,7 +92,7 @@ function abandonUnused<E>(
 async function decide<E>(engine: Engine, attempt: Attempt<E>): Promise<Performed<E>> {
   const { call } = attempt;
   if (engine.closing) throw closing();
-  if (isInside(call.identity.key)) {
+  if (isInside(call, engine.here.get(call.identity.key)?.running === true)) {
     throw new OncekeyError(
       "KEY_REENTERED",
       "This work asked for its own key and would wait for itself. Use another key or operation inside.",

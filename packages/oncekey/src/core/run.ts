@@ -93,6 +93,7 @@ export async function runWithOutcome<R>(
     ...identified(context, options, policy),
     policy,
     signal: () => options.signal,
+    carrier: undefined,
     waitMs: undefined,
     commitRepeats: COMMIT_REPEATS,
     run: (work) => runFunction(context, options, policy, fn, work),

@@ -84,6 +84,12 @@ export function attachWork(carrier: object, work: Work): void {
   Object.defineProperty(carrier, WORK, { value: work, configurable: true, enumerable: false });
 }
 
+/** Whether the work on `carrier` is that of `key`: what it gives to others depends on nothing else. */
+export function isWorkOf(carrier: unknown, key: RecordKey): boolean {
+  const work = (carrier as { readonly [WORK]?: Work } | undefined)?.[WORK];
+  return work !== undefined && work.downstreamKey("self") === downstreamKeyOf(key, "self");
+}
+
 /** @throws OncekeyError `NOT_PROTECTED` if `carrier` is not being handled by protected work. */
 export function attachedWork(carrier: object): Work {
   const work = (carrier as { readonly [WORK]?: Work })[WORK];

@@ -121,6 +121,7 @@ function callOf<C>(
     fingerprint,
     policy,
     signal: request.left,
+    carrier: request.carrier,
     waitMs: preferredWaitMs(route, request),
     commitRepeats: 0,
     encodeDone,

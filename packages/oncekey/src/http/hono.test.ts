@@ -187,6 +187,25 @@ describe("the operation", () => {
   });
 });
 
+describe("a request that is protected twice", () => {
+  it("is refused at once, since it would wait for itself", async () => {
+    const app = new Hono();
+    app.use("/orders", guard).post("/orders", guard, (c) => c.text("never"));
+    const refused = await sender(app)();
+    expect(refused.status).toBe(500);
+    expect(await refused.json()).toMatchObject({ code: "KEY_REENTERED" });
+  });
+
+  it("may be so under two names", async () => {
+    const app = new Hono();
+    const named = idempotent(idempotency, { operation: "outer" });
+    app.use("/orders", named).post("/orders", guard, (c) => c.text("once"));
+    const send = sender(app);
+    expect(await (await send()).text()).toBe("once");
+    expect(isReplay(await send())).toBe(true);
+  });
+});
+
 describe("the work", () => {
   it("is found on the context, and its signal on the request", async () => {
     const app = new Hono();

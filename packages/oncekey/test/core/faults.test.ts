@@ -18,6 +18,7 @@ function faulty(place: ReturnType<typeof world>, policy: Policy): Call<never> {
     fingerprint: NO_FINGERPRINT,
     policy: resolvePolicy(facts, { acceptsLostWrites: true, ...policy }),
     signal: () => undefined,
+    carrier: undefined,
     waitMs: undefined,
     commitRepeats: 0,
     run: () => Promise.reject(new Error("a bug of the adapter")),
