@@ -1,3 +1,4 @@
+import { fastify } from "fastify";
 import { describe, expect, it } from "vitest";
 import type { OncekeyError } from "../core/errors.js";
 import { createIdempotency } from "../core/idempotency.js";
@@ -149,5 +150,21 @@ describe("the arguments of an adapter", () => {
     expect(named(() => expressHandler(idempotency, null as never))).toContain("options");
     expect(named(() => honoHandler(idempotency, null as never))).toContain("options");
     expect(named(() => fastifyPlugin(idempotency, null as never))).toContain("options");
+  });
+
+  it("are refused in the config of a Fastify route too, which is protected by true and options, not by a text", async () => {
+    const declare = async (setting: unknown) => {
+      const app = fastify();
+      await app.register(fastifyPlugin(idempotency, { scope: "global" }));
+      const config = { idempotency: setting } as { readonly idempotency: boolean };
+      return app.post("/", { config }, async () => "ran").close();
+    };
+    for (const setting of [null, "off", 0, []]) {
+      await expect(declare(setting)).rejects.toMatchObject({
+        code: "CONFIGURATION_INVALID",
+        problems: ["options must be an object"],
+      });
+    }
+    for (const setting of [true, false, undefined, {}]) await declare(setting);
   });
 });
