@@ -90,9 +90,13 @@ export function isWorkOf(carrier: unknown, key: RecordKey): boolean {
   return work !== undefined && work.downstreamKey("self") === downstreamKeyOf(key, "self");
 }
 
-/** @throws OncekeyError `NOT_PROTECTED` if `carrier` is not being handled by protected work. */
-export function attachedWork(carrier: object): Work {
-  const work = (carrier as { readonly [WORK]?: Work })[WORK];
+/**
+ * @param asked the guarantee that the handler counts on.
+ * @throws OncekeyError `NOT_PROTECTED` if `carrier` is not being handled by protected work; `GUARANTEE_UNSUPPORTED` if that
+ * work was promised less than `asked`.
+ */
+export function attachedWork(carrier: object, asked?: Guarantee): Work {
+  const work = (carrier as { readonly [WORK]?: Work } | undefined)?.[WORK];
   if (work === undefined) {
     throw new OncekeyError(
       "NOT_PROTECTED",
