@@ -29,8 +29,10 @@ export interface UnknownRecord extends RecordInfo {
 /**
  * What became of an unknown outcome.
  *
- * - `done`: it happened; `result` is what repeats get (a value, or over HTTP an answer). Without `result`
- *   the record becomes a tombstone.
+ * - `done`: it happened; `result` is what repeats get: what the function would have returned or, over HTTP,
+ *   `{ status, headers, body }` (`HttpResult` of `oncekey/http`; no `Response`, whose body has yet to be read). Without
+ *   `result` the record becomes a tombstone. A result of a wrong form leaves the outcome unknown, and the event
+ *   `reconciled` has the cause.
  * - `not-done`: nothing happened; the work is started again.
  * - `unknown`: cannot be told yet.
  */

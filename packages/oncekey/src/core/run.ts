@@ -17,7 +17,16 @@ import {
 import { configurationError, isOncekeyError, OncekeyError, unreachable } from "./errors.js";
 import type { EventListener } from "./events.js";
 import { fingerprintValue, NO_FINGERPRINT } from "./fingerprint.js";
-import { identify, type KeyInput, type Missing, partsOf, type ScopeValue, scopeValueOf } from "./key.js";
+import {
+  identify,
+  isUnusable,
+  KEY_INPUT,
+  type KeyInput,
+  type Missing,
+  partsOf,
+  type ScopeValue,
+  scopeValueOf,
+} from "./key.js";
 import { COMMIT_REPEATS } from "./limits.js";
 import { reportRefused } from "./outcome.js";
 import { type Ending, POLICY_NAMES, type Policy, type ResolvedPolicy, saidAtOnce } from "./policy.js";
@@ -138,11 +147,7 @@ function identified(context: RunContext, options: RunOptions, policy: ResolvedPo
 function identityOf(context: RunContext, options: RunOptions, policy: ResolvedPolicy) {
   const { operation, input } = options;
   const key = partsOf(options.key);
-  if (key === undefined)
-    throw new OncekeyError(
-      "KEY_MISSING",
-      "The key, or a part of it, is missing. Give every call its own key.",
-    );
+  if (key === undefined) throw noKey(options.key);
   const scope = scopeOption(context, options);
   if (scope.kind === "missing") {
     throw new OncekeyError(
@@ -168,8 +173,20 @@ function scopeOption(context: RunContext, options: RunOptions): ScopeValue {
   }
 }
 
+function noKey(given: unknown): OncekeyError {
+  if (isUnusable(given)) return new OncekeyError("KEY_INVALID", `The key must be ${KEY_INPUT}.`);
+  return new OncekeyError(
+    "KEY_MISSING",
+    "The key, or a part of it, is missing. Give every call its own key.",
+  );
+}
+
 function scopeFailed(cause: unknown): OncekeyError<"SCOPE_FAILED"> {
-  return new OncekeyError("SCOPE_FAILED", "The scope function of the instance threw.", { cause });
+  return new OncekeyError(
+    "SCOPE_FAILED",
+    "The scope function of the instance threw, or returned what is no scope.",
+    { cause },
+  );
 }
 
 async function runFunction<R>(
@@ -228,13 +245,21 @@ function storedAs(encoded: EncodedResult): Stored {
     : { outcome: RESULT_TOMBSTONE, notKept: encoded.detail };
 }
 
-/** Stores what a reconciler or an operator says, who may know that it is done and not with what result. */
+/**
+ * Stores what a reconciler or an operator says, who may know that it is done and not with what result.
+ *
+ * @throws TypeError if the result is no data, and whatever its codec throws: who says it can still say something else.
+ */
 export function encodeDone<R>(
   codec: ResultCodec<R> | undefined,
   maxBytes: number,
   result: unknown,
 ): StoredOutcome {
-  return result === undefined ? RESULT_TOMBSTONE : encodeValue(codec, maxBytes, result as R).outcome;
+  if (result === undefined) return RESULT_TOMBSTONE;
+  const encoded = encodeResult(codec === undefined ? result : codec.encode(result as R), maxBytes);
+  if (encoded.kind === "encoded") return encoded.outcome;
+  if (encoded.reason === "too-large") return RESULT_TOMBSTONE;
+  throw new TypeError(`The result cannot be kept: it ${encoded.detail}. Give data, or no result.`);
 }
 
 function codeOf(settled: Settled<unknown>): string | undefined {
