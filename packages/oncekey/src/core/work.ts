@@ -103,8 +103,6 @@ export function attachedWork(carrier: object, asked?: Guarantee): Work {
       "There is no protected work here: is the idempotent middleware before this handler?",
     );
   }
-  return work;
-}
   // Whoever asks for the least is served by every guarantee.
   if (asked !== undefined && asked !== "at-least-once" && asked !== work.guarantee) {
     throw new OncekeyError(
@@ -112,3 +110,5 @@ export function attachedWork(carrier: object, asked?: Guarantee): Work {
       `This handler counts on ${asked}, but its route is ${work.guarantee}. Set guarantee: "${asked}" in the options of the route or of the instance.`,
     );
   }
+  return work;
+}
