@@ -164,7 +164,7 @@ describe("what a handler throws", () => {
 
   it("is an error if there is no answer at all", async () => {
     const POST = idempotent(idempotency, {}, () => undefined as unknown as Response);
-    await expect(POST(order()())).rejects.toThrow(TypeError);
+    await expect(POST(order()())).rejects.toMatchObject({ code: "CONFIGURATION_INVALID" });
   });
 });
 

@@ -40,7 +40,10 @@ interface GivenOptions extends ProblemOptions {
 export function argumentProblems(idempotency: unknown, options: unknown): string[] {
   const problems: string[] = [];
   if (!isOptions(idempotency) || !isOptions(idempotency.internals)) {
-    problems.push("idempotency, the first argument, must be made by createIdempotency");
+    problems.push(
+      "idempotency, the first argument, must be what createIdempotency({ store }) gave, as in idempotent(idempotency, { scope }); " +
+        "idempotent itself is no middleware, plugin or handler: what it returns is one",
+    );
   }
   if (!isOptions(options)) problems.push("options must be an object");
   return problems;
@@ -53,7 +56,9 @@ export function argumentProblems(idempotency: unknown, options: unknown): string
  */
 export function withHandler<T>(handler: unknown, make: () => T): T {
   if (typeof handler === "function") return make();
-  const problems = ["handler, the third argument, must be a function"];
+  const problems = [
+    "handler, the third argument, must be a function, as in idempotent(idempotency, { scope }, handler)",
+  ];
   collectProblems(problems, make);
   throw configurationError("Route", problems);
 }

@@ -6,8 +6,10 @@
  * happen after that goes on by itself. Holding the answer is left to `web-response.ts`, and what a handler is to
  * the adapter of the framework.
  */
+import { configurationError } from "../core/errors.js";
 import type { Work } from "../core/work.js";
 import type { HeaderLine, WholeAnswer } from "./answer.js";
+import { isResponse } from "./control-flow.js";
 import type { Exchange } from "./exchange.js";
 import type { Capturing, HttpAnswering, HttpRequest } from "./port.js";
 import {
@@ -61,6 +63,13 @@ export function answerWeb<C, P>(
 /** Nobody sees it but logs, which know it by this number. */
 const CLIENT_LEFT = { status: 499 };
 
+/** What was returned in place of an answer has to be told apart from an answer that broke. */
+function checked(returned: unknown): Response {
+  if (isResponse(returned)) return returned;
+  const problem = 'the handler must return a Response, as in (request) => new Response("done")';
+  throw configurationError("Handler", [problem]);
+}
+
 async function captureHandler(
   { start, meaningOf }: WebHandling<unknown>,
   work: Work,
@@ -68,7 +77,7 @@ async function captureHandler(
   caller: Caller,
 ): Promise<WebCapture> {
   try {
-    return captureWebResponse(await start(work), capturing, caller);
+    return captureWebResponse(checked(await start(work)), capturing, caller);
   } catch (thrown) {
     return captureThrown(thrown, meaningOf?.(thrown), caller);
   }
