@@ -24,7 +24,8 @@ const SLOW_MS = 200;
 /** `map`, `map-sha`: by hand. `off`, `bytes`, `request`: oncekey with that fingerprint. Anything else: bare. */
 const floor = variant.startsWith("map") ? createFloor(variant === "map-sha") : undefined;
 const guarded = ["off", "bytes", "request"].includes(variant);
-const store = memoryStore({ maxRecords: 5_000_000, maxRecordsPerScope: 5_000_000, maxBytes: 8 * 1024 ** 3 });
+// No larger than needed: a table for millions of keys costs a page fault for almost each of the first ones.
+const store = memoryStore({ maxRecords: 500_000, maxRecordsPerScope: 500_000, maxBytes: 8 * 1024 ** 3 });
 const idempotency = guarded ? createIdempotency({ store, scope: "global" }) : undefined;
 const options = { fingerprint: guarded ? variant : undefined, onInFlight: { waitMs: 20_000 } };
 
