@@ -45,8 +45,8 @@ async function slowShared() {
 
 async function startFastify() {
   const app = fastify();
-  app.get("/other", (_, reply) => reply.send({ ok: true }));
   if (idempotency) await app.register(idempotentFastify(idempotency, options));
+  app.get("/other", (_, reply) => reply.send({ ok: true }));
   if (floor) {
     app.addHook("preHandler", (request, reply, done) => {
       const begun = floor.begin(request.headers["idempotency-key"], request.body);
