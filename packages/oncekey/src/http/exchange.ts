@@ -138,7 +138,7 @@ async function refuse<C>(
   if (!started && request.left()?.aborted === true) return;
   try {
     if (!isOncekeyError(error)) throw error;
-    const refusal = refusalOf(route, request, error);
+    const refusal = await refusalOf(route, request, error);
     if (!started) await answering.send(refusal);
     else if (!answering.replaceWith(refusal)) answering.cut();
   } catch (fault) {

@@ -63,7 +63,7 @@ export interface HttpOptions<C> extends Policy, ProblemOptions {
   /** Under exactly-once: whether the rows of the work are committed with this answer. @defaultValue status < 400 */
   readonly commitWhen?: ((answer: { readonly status: number }) => boolean) | undefined;
   /** Makes the answer of a refusal in place of a problem document. */
-  readonly renderRefusal?: ((problem: Problem, carrier: C) => WholeAnswer) | undefined;
+  readonly renderRefusal?: ((problem: Problem, carrier: C) => WholeAnswer | Promise<WholeAnswer>) | undefined;
 }
 
 export interface ScopedHttpOptions<C> extends HttpOptions<C> {
