@@ -35,8 +35,8 @@ export interface EngineOptions {
 export function createEngine({ store, clock, limits, emit, waitUntil }: EngineOptions): Engine {
   const beats = createSchedule(clock, false);
   const waits = createSchedule(clock, true);
-  // A caller waits for the store, so its time limit keeps the process running; a renewal does not.
-  const calls = createCalls(waits, emit);
+  // Not of those that keep the process running: those set a timer of the platform for each call, which costs more than the call.
+  const calls = createCalls(beats, emit);
   const { maxPendingCompletions, maxAbandonedClaims, maxPendingBytes: maxBytes } = limits;
   const completions = createBackground(clock, { maxTasks: maxPendingCompletions, maxBytes, waitUntil });
   const letGo = createBackground(clock, { maxTasks: maxAbandonedClaims, maxBytes, waitUntil });
