@@ -9,17 +9,18 @@ const manifest = JSON.parse(readFileSync(new URL("packages/oncekey/package.json"
 
 /** Subpath to kilobytes. */
 const budgets = {
-  ".": 12,
-  "./http": 23,
-  "./http/express": 20,
-  "./http/fastify": 24,
-  "./http/fetch": 20,
-  "./http/hono": 20,
-  "./http/node": 20,
-  "./presets": 2,
-  "./stores/memory": 6,
-  "./stores/sqlite": 15,
-  "./testing": 20,
+  ".": 27,
+  "./http": 24,
+  "./http/express": 22,
+  "./http/fastify": 25,
+  "./http/fetch": 21,
+  "./http/hono": 21,
+  "./http/node": 22,
+  "./presets": 1,
+  "./stores": 6,
+  "./stores/memory": 10,
+  "./stores/sqlite": 16,
+  "./testing": 58,
 };
 
 /** A subpath without a budget is measured against nothing, so it fails. */
@@ -34,7 +35,7 @@ const subpaths = Object.entries(manifest.exports).map(([subpath, { default: targ
 const web = {
   name: "oncekey, in a browser or a worker",
   path: "packages/oncekey/dist/index.js",
-  limit: "16 kB",
+  limit: "29 kB",
 };
 
 export default [...subpaths, web];
