@@ -17,14 +17,8 @@ export type { GlobalScope, KeyInput, KeyPart, Missing, ScopeValue } from "./core
 export { GLOBAL_SCOPE } from "./core/key.js";
 export type { LimitOptions, Limits } from "./core/limits.js";
 export { DEFAULT_LIMITS } from "./core/limits.js";
-export type {
-  ListOptions,
-  OperatorNote,
-  OperatorOutcome,
-  OperatorVerdict,
-  ReconcileReport,
-  RecordTarget,
-} from "./core/operators.js";
+export type { ListOptions, OperatorNote, OperatorVerdict, RecordTarget } from "./core/operator-input.js";
+export type { OperatorOutcome, ReconcileReport } from "./core/operators.js";
 export type { Ending, OnInFlight, Policy, Reconcile, Reconciliation, UnknownRecord } from "./core/policy.js";
 export { keepsStatus } from "./core/policy.js";
 export type {

@@ -22,19 +22,16 @@ import {
   scopeOf,
 } from "./key.js";
 import type { LimitOptions, Limits } from "./limits.js";
+import type { ListOptions, OperatorNote, OperatorVerdict, RecordTarget } from "./operator-input.js";
 import {
   type Desk,
   find,
   forget,
   type KnownOperation,
-  type ListOptions,
   list,
   noteOperation,
-  type OperatorNote,
   type OperatorOutcome,
-  type OperatorVerdict,
   type ReconcileReport,
-  type RecordTarget,
   reconcileUnknown,
   release,
   resolve,

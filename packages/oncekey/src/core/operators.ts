@@ -10,63 +10,26 @@ import type { Call } from "./call.js";
 import type { Engine } from "./engine.js";
 import { OncekeyError, unreachable } from "./errors.js";
 import type { StoreCall } from "./events.js";
-import {
-  identify,
-  type KeyInput,
-  MISSING_SCOPE,
-  partsOf,
-  type ScopeValue,
-  scopeId,
-  scopeValueOf,
-} from "./key.js";
+import { identify, MISSING_SCOPE, partsOf, type ScopeValue, scopeId, scopeValueOf } from "./key.js";
 import { MAX_PAGE } from "./limits.js";
-import { listProblems, noteProblems, refuse, targetProblems, verdictProblems } from "./operator-checks.js";
+import {
+  type ListOptions,
+  listProblems,
+  noteProblems,
+  type OperatorNote,
+  type OperatorVerdict,
+  type RecordTarget,
+  refuse,
+  targetProblems,
+  verdictProblems,
+} from "./operator-input.js";
 import type { ResolvedPolicy } from "./policy.js";
 import { reconcile } from "./reconciling.js";
-import type { RecordInfo, RecordKey, RecordState, RecordVersion, StoredOutcome } from "./record.js";
+import type { RecordInfo, RecordKey, StoredOutcome } from "./record.js";
 import type { RecordPage, Verdict } from "./store.js";
-
-/** Names a record: by what its caller used, or by the digest that events and `list` show. */
-export type RecordTarget =
-  | {
-      readonly operation: string;
-      /** May be left out where the instance has a scope. */
-      readonly scope?: KeyInput | ScopeValue;
-      readonly key: KeyInput;
-    }
-  | { readonly recordKey: RecordKey };
-
-/** Who changes a record by hand, and why; both are kept in the event. */
-export interface OperatorNote {
-  readonly by: string;
-  readonly reason: string;
-  /** From `find` or `list`: refuse if the record has changed since. Without it the record is looked up now. */
-  readonly version?: RecordVersion | undefined;
-  /** Also if its work may still be running. @defaultValue false */
-  readonly evenIfLive?: boolean | undefined;
-}
 
 /** `absent`: there is no record, so nothing had to be changed. */
 export type OperatorOutcome = { readonly kind: "applied" } | { readonly kind: "absent" };
-
-/** What an operator says became of an operation. `done` without a result leaves a tombstone. */
-export type OperatorVerdict =
-  | { readonly kind: "done"; readonly result?: unknown }
-  | { readonly kind: "not-done" };
-
-/** Which records to look at; what is left out does not narrow it. */
-export interface ListOptions {
-  readonly scope?: KeyInput | ScopeValue | undefined;
-  readonly operation?: string | undefined;
-  /** `"lapsed"`: claims whose lease has ended. */
-  readonly state?: RecordState | "lapsed" | undefined;
-  /** Only records that have been in their state at least this long. */
-  readonly olderThanMs?: number | undefined;
-  /** Records of one page, 1 to 1,000. @defaultValue 100 */
-  readonly limit?: number | undefined;
-  /** From the page before. */
-  readonly cursor?: string | undefined;
-}
 
 /** How many unknown outcomes a sweep met, by what was said of them. */
 export interface ReconcileReport {

@@ -1,15 +1,54 @@
 /**
  * @module
- * Finds everything that is wrong with what an operator gives: which record, which records, who and why, what became of it.
+ * What an operator gives, and everything that can be wrong with it: which record, which records, who and why, what became of it.
  *
  * Invariant: as in `policy-checks.ts`, every problem is a phrase that begins with the name of what is wrong, and none throws.
  * A script at night is plain JavaScript: what it misspells must not look like "there are none".
  */
 import { configurationError } from "./errors.js";
-import { partsOf, scopeValueOf } from "./key.js";
+import { type KeyInput, partsOf, type ScopeValue, scopeValueOf } from "./key.js";
 import { MAX_PAGE } from "./limits.js";
-import type { ListOptions, OperatorNote } from "./operators.js";
 import { countProblems, durationProblems, isOptions, unknownOptions } from "./policy-checks.js";
+import type { RecordKey, RecordState, RecordVersion } from "./record.js";
+
+/** Names a record: by what its caller used, or by the digest that events and `list` show. */
+export type RecordTarget =
+  | {
+      readonly operation: string;
+      /** May be left out where the instance has a scope. */
+      readonly scope?: KeyInput | ScopeValue;
+      readonly key: KeyInput;
+    }
+  | { readonly recordKey: RecordKey };
+
+/** Who changes a record by hand, and why; both are kept in the event. */
+export interface OperatorNote {
+  readonly by: string;
+  readonly reason: string;
+  /** From `find` or `list`: refuse if the record has changed since. Without it the record is looked up now. */
+  readonly version?: RecordVersion | undefined;
+  /** Also if its work may still be running. @defaultValue false */
+  readonly evenIfLive?: boolean | undefined;
+}
+
+/** What an operator says became of an operation. `done` without a result leaves a tombstone. */
+export type OperatorVerdict =
+  | { readonly kind: "done"; readonly result?: unknown }
+  | { readonly kind: "not-done" };
+
+/** Which records to look at; what is left out does not narrow it. */
+export interface ListOptions {
+  readonly scope?: KeyInput | ScopeValue | undefined;
+  readonly operation?: string | undefined;
+  /** `"lapsed"`: claims whose lease has ended. */
+  readonly state?: RecordState | "lapsed" | undefined;
+  /** Only records that have been in their state at least this long. */
+  readonly olderThanMs?: number | undefined;
+  /** Records of one page, 1 to 1,000. @defaultValue 100 */
+  readonly limit?: number | undefined;
+  /** From the page before. */
+  readonly cursor?: string | undefined;
+}
 
 const LIST_NAMES: ReadonlySet<string> = new Set<keyof ListOptions>([
   "scope",
