@@ -125,6 +125,18 @@ describe("the answer", () => {
     await expect(sender(app)()).rejects.toBe("text");
   });
 
+  it("is an error if a handler has forgotten it, and frees the key", async () => {
+    let count = 0;
+    const app = new Hono();
+    app.onError((_error, c) => c.text("forgotten", 500));
+    app.post("/orders", guard, (c) => {
+      count += 1;
+      return count === 1 ? (undefined as never) : c.text("done");
+    });
+    const send = sender(app);
+    expect([(await send()).status, await (await send()).text()]).toEqual([500, "done"]);
+  });
+
   it("has what layers around it set for this request, and not what they set for the first", async () => {
     let request = 0;
     const app = new Hono();

@@ -43,6 +43,9 @@ export function idempotent<E extends Env = any, const I extends Idempotency = Id
         async start(work) {
           protectRequest(c.req.raw, c, work);
           await next();
+          // Asked for a response that nobody has given, Hono makes an empty one with status 200.
+          if (!c.finalized)
+            throw new TypeError("No handler has answered: return a Response, or await next()");
           return c.res;
         },
         thrown: () => c.error,
