@@ -36,11 +36,11 @@ function run() {
 
 const later = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** What several requests of one key wait for where nothing protects them: the same held answer. */
-let shared;
-async function slowShared() {
-  shared ??= later(SLOW_MS).then(run);
-  return shared;
+/** What the requests of one key wait for where nothing protects them: the same held answer. */
+const shared = new Map();
+function slowShared(key) {
+  if (!shared.has(key)) shared.set(key, later(SLOW_MS).then(run));
+  return shared.get(key);
 }
 
 async function startFastify() {
@@ -65,9 +65,9 @@ async function startFastify() {
   app.post("/orders", (_, reply) => {
     reply.code(201).send(run());
   });
-  app.post("/slow", async (_, reply) => {
+  app.post("/slow", async (request, reply) => {
     reply.code(201);
-    return idempotency ? later(SLOW_MS).then(run) : slowShared();
+    return idempotency ? later(SLOW_MS).then(run) : slowShared(request.headers["idempotency-key"]);
   });
   await app.listen({ port: 0, host: "127.0.0.1" });
   return app.server.address().port;
@@ -94,8 +94,9 @@ function startExpress() {
     });
   }
   app.post("/orders", ...before, (_, res) => res.status(201).json(run()));
-  app.post("/slow", ...before, async (_, res) => {
-    res.status(201).json(await (idempotency ? later(SLOW_MS).then(run) : slowShared()));
+  app.post("/slow", ...before, async (req, res) => {
+    const key = req.headers["idempotency-key"];
+    res.status(201).json(await (idempotency ? later(SLOW_MS).then(run) : slowShared(key)));
   });
   return new Promise((resolve) => {
     const server = app.listen(0, "127.0.0.1", () => resolve(server.address().port));
