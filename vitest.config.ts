@@ -1,6 +1,8 @@
 /**
  * Tests run against the sources, so that a stack trace names the line one edits. With `ONCEKEY_TEST_TARGET=dist` what
  * they import as `oncekey` is the built package instead: that is how other versions of Node are tested.
+ *
+ * The embedded project needs nothing but this machine. The other one starts the servers that its files ask for.
  */
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -39,6 +41,15 @@ export default defineConfig({
         test: {
           name: "embedded",
           include: ["packages/*/{src,test}/**/*.test.ts", "scripts/*.test.mjs"],
+          exclude: ["**/test/servers/**"],
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: "servers",
+          include: ["packages/*/test/servers/**/*.test.ts"],
+          globalSetup: "packages/oncekey/test/servers/support/global-setup.ts",
         },
       },
     ],
