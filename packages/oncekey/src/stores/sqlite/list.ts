@@ -11,10 +11,10 @@ import { configurationError, isOncekeyError } from "../../core/errors.js";
 import { MAX_PAGE } from "../../core/limits.js";
 import { describeRecord, type RecordInfo, type RecordKey } from "../../core/record.js";
 import type { ListRequest, RecordPage } from "../../core/store.js";
+import { decodeRow, encodeText } from "../rows.js";
 import { judged, type Moment } from "./clocks.js";
 import type { SqliteConnection, SqliteRow, SqliteValue } from "./driver.js";
 import { nextTurn } from "./pace.js";
-import { decodeRow, encodeText } from "./rows.js";
 import type { Tables } from "./schema.js";
 import { bodyBytesOf, type Glance, WITHOUT_BODY } from "./statements.js";
 

@@ -8,9 +8,9 @@
 import type { RecordKey, StoredRecord } from "../../core/record.js";
 import type { KeyStatus } from "../../core/store.js";
 import { type Change, statusOf } from "../../core/transitions.js";
+import { COLUMNS, decodeRow, encodeRow } from "../rows.js";
 import { judged, type Moment } from "./clocks.js";
 import type { SqliteConnection, SqliteRow, SqliteStatement } from "./driver.js";
-import { COLUMNS, decodeRow, encodeRow } from "./rows.js";
 import type { Tables } from "./schema.js";
 
 /** A call of the port on one key: what it answers and the record after it, as a function of the record before. */

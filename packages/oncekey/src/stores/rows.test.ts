@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { Fingerprint } from "../../core/fingerprint.js";
-import type { ClaimToken, RecordKey, ScopeId, StoredRecord } from "../../core/record.js";
+import type { Fingerprint } from "../core/fingerprint.js";
+import type { ClaimToken, RecordKey, ScopeId, StoredRecord } from "../core/record.js";
 import { COLUMNS, decodeRow, encodeRow } from "./rows.js";
 
 const text = fc.oneof(

@@ -1,12 +1,13 @@
 /**
  * @module
- * A record as a row, and back.
+ * A record as a row of the stores that speak SQL, and back: the same columns in each, in milliseconds. Putting instants into
+ * a database's own types is left to each store.
  *
  * Invariant: what is written is checked, and checked again when it is read. A row that is damaged, or that
  * another version wrote, is an error with a code, never taken for "no record": the work would run again.
  */
-import { OncekeyError } from "../../core/errors.js";
-import type { Fingerprint } from "../../core/fingerprint.js";
+import { OncekeyError } from "../core/errors.js";
+import type { Fingerprint } from "../core/fingerprint.js";
 import type {
   ClaimToken,
   Guarantee,
@@ -17,8 +18,11 @@ import type {
   ScopeId,
   StoredOutcome,
   StoredRecord,
-} from "../../core/record.js";
-import type { SqliteRow, SqliteValue } from "./driver.js";
+} from "../core/record.js";
+
+/** By the names of `COLUMNS`. */
+export type RecordRow = Readonly<Record<string, unknown>>;
+export type RecordValue = string | number | Uint8Array | null;
 
 /** What this version writes. Version n also reads n - 1. */
 const FORMAT = 1;
@@ -54,7 +58,7 @@ const GUARANTEES: readonly string[] = ["at-least-once", "at-most-once", "exactly
 const ON_LAPSE: readonly string[] = ["takeover", "hold"] satisfies OnLapse[];
 
 /** @throws TypeError if the record breaks its own rules, which no transition does. */
-export function encodeRow(record: StoredRecord): SqliteValue[] {
+export function encodeRow(record: StoredRecord): RecordValue[] {
   const { outcome, reconciler, expiresAtMs } = record;
   if ((record.state === "completed") !== (outcome !== undefined))
     throw new TypeError("Outcome and state disagree");
@@ -85,7 +89,7 @@ export function encodeRow(record: StoredRecord): SqliteValue[] {
 }
 
 /** @throws OncekeyError `RECORD_UNREADABLE` if the row is damaged or of an unknown version. */
-export function decodeRow(row: SqliteRow): StoredRecord {
+export function decodeRow(row: RecordRow): StoredRecord {
   try {
     return decoded(row);
   } catch (cause) {
@@ -100,7 +104,7 @@ function unreadable(cause: unknown): OncekeyError<"RECORD_UNREADABLE"> {
   return new OncekeyError("RECORD_UNREADABLE", message, { cause });
 }
 
-function decoded(row: SqliteRow): StoredRecord {
+function decoded(row: RecordRow): StoredRecord {
   if (number(row, "format") !== FORMAT) throw new TypeError(`Unknown format ${String(row.format)}`);
   const state = oneOf(row, "state", STATES) as RecordState;
   const expiresAtMs = row.expires_at === null ? Number.POSITIVE_INFINITY : number(row, "expires_at");
@@ -130,7 +134,7 @@ function decoded(row: SqliteRow): StoredRecord {
   };
 }
 
-function outcomeOf(row: SqliteRow, state: RecordState): StoredOutcome | undefined {
+function outcomeOf(row: RecordRow, state: RecordState): StoredOutcome | undefined {
   const head = optionalText(row, "head");
   if ((state === "completed") !== (head !== undefined)) throw new TypeError("Column head and state disagree");
   if (head === undefined) return undefined;
@@ -140,7 +144,7 @@ function outcomeOf(row: SqliteRow, state: RecordState): StoredOutcome | undefine
   return { head, body };
 }
 
-function reconcilerOf(row: SqliteRow): ReconcilerClaim | undefined {
+function reconcilerOf(row: RecordRow): ReconcilerClaim | undefined {
   if (row.reconciler_token === null) return undefined;
   return {
     token: text(row, "reconciler_token") as ClaimToken,
@@ -171,13 +175,13 @@ function encodeOptional(value: string | undefined): string | null {
   return value === undefined ? null : encodeText(value);
 }
 
-function text(row: SqliteRow, column: string): string {
+function text(row: RecordRow, column: string): string {
   const value = row[column];
   if (typeof value !== "string") throw new TypeError(`Column ${column} is not text`);
   return value;
 }
 
-function optionalText(row: SqliteRow, column: string): string | undefined {
+function optionalText(row: RecordRow, column: string): string | undefined {
   const value = row[column];
   if (value === null) return undefined;
   if (typeof value !== "string") throw new TypeError(`Column ${column} is not text`);
@@ -185,7 +189,7 @@ function optionalText(row: SqliteRow, column: string): string | undefined {
 }
 
 /** A connection may have been set to read integers as `bigint`. */
-function number(row: SqliteRow, column: string): number {
+function number(row: RecordRow, column: string): number {
   const value = row[column];
   const plain = typeof value === "bigint" ? Number(value) : value;
   if (typeof plain !== "number" || !Number.isSafeInteger(plain) || plain < 0) {
@@ -194,7 +198,7 @@ function number(row: SqliteRow, column: string): number {
   return plain;
 }
 
-function oneOf(row: SqliteRow, column: string, allowed: readonly string[]): string {
+function oneOf(row: RecordRow, column: string, allowed: readonly string[]): string {
   const value = text(row, column);
   if (!allowed.includes(value)) throw new TypeError(`Column ${column} holds an unknown word`);
   return value;
