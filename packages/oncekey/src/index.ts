@@ -11,6 +11,7 @@ export type { ErrorCode, ErrorDetails } from "./core/errors.js";
 export { CODES, docsOf, isOncekeyError, notPerformed, OncekeyError, ReplayedError } from "./core/errors.js";
 export type { CallOutcome, EventListener, IdempotencyEvent, StoreCall } from "./core/events.js";
 export type { Fingerprint } from "./core/fingerprint.js";
+export type { FunctionOptions, RunOutcome } from "./core/function-results.js";
 export type { DefaultScope, Idempotency, IdempotencyOptions } from "./core/idempotency.js";
 export { createIdempotency } from "./core/idempotency.js";
 export type { GlobalScope, KeyInput, KeyPart, Missing, ScopeValue } from "./core/key.js";
@@ -34,6 +35,6 @@ export type {
   StoredOutcome,
   StoredRecord,
 } from "./core/record.js";
-export type { RunOptions, RunOutcome } from "./core/run.js";
+export type { RunOptions } from "./core/run.js";
 export type * from "./core/store.js";
 export type { GuaranteeOf, TransactionOf, Work } from "./core/work.js";

@@ -10,6 +10,7 @@ import type { Call, Performed } from "./call.js";
 import { type Clock, systemClock } from "./clock.js";
 import { configurationError } from "./errors.js";
 import { type EventListener, emitterOf } from "./events.js";
+import { encodeDone, type RunOutcome } from "./function-results.js";
 import { argumentProblems, factsOf, instanceProblems } from "./instance-checks.js";
 import {
   GLOBAL_SCOPE,
@@ -41,7 +42,7 @@ import { layerPolicies, POLICY_NAMES, type Policy, type ResolvedPolicy, type Sto
 import { resolveLimits, unknownOptions } from "./policy-checks.js";
 import { resolvePolicy } from "./policy-resolution.js";
 import type { Guarantee, RecordInfo } from "./record.js";
-import { encodeDone, type RunOptions, type RunOutcome, runWithOutcome } from "./run.js";
+import { type RunOptions, runWithOutcome } from "./run.js";
 import type { RecordPage, Store } from "./store.js";
 import { attachedWork, type GuaranteeOf, type Work } from "./work.js";
 

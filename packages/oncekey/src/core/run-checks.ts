@@ -16,6 +16,10 @@ export function callProblems(options: unknown, names: ReadonlySet<string>, fn: u
     problems.push("operation must be a text that names what is done");
   }
   if (fingerprint !== undefined && fingerprint !== "off") problems.push('fingerprint must be "off"');
+  // Whoever forgets it would otherwise be answered with the first result whatever is asked.
+  if (fingerprint !== "off" && !("input" in options)) {
+    problems.push('input is missing: what repeats are compared by, or fingerprint: "off"');
+  }
   if (signal !== undefined && !isSignal(signal)) problems.push("signal must be an AbortSignal");
   if (result !== undefined && !isCodec(result))
     problems.push("result must have the functions encode and decode");

@@ -6,11 +6,11 @@
  */
 import { describe, expectTypeOf, it } from "vitest";
 import { memoryStore } from "../stores/memory/index.js";
+import type { RunOutcome } from "./function-results.js";
 import { createIdempotency, type Idempotency } from "./idempotency.js";
 import { GLOBAL_SCOPE } from "./key.js";
 import type { Policy } from "./policy.js";
 import type { Guarantee } from "./record.js";
-import type { RunOutcome } from "./run.js";
 import type { Store } from "./store.js";
 import type { Work } from "./work.js";
 

@@ -163,6 +163,18 @@ describe("an instance", () => {
     }
   });
 
+  it("refuses a call without input, which would be answered whatever it asks, unless that is said", async () => {
+    const idempotency = createIdempotency({ store: memoryStore(), scope: "global" });
+    const { input: _, ...blind } = call();
+    const error = await idempotency.run(blind as never, () => "ran").catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({
+      code: "CONFIGURATION_INVALID",
+      problems: [expect.stringMatching(/^input is missing/)],
+    });
+    expect(await idempotency.run({ ...blind, fingerprint: "off" }, () => "ran")).toBe("ran");
+    expect(await idempotency.run({ ...call("other"), input: undefined }, () => "ran")).toBe("ran");
+  });
+
   it("takes every option of a call, and members that are undefined", async () => {
     const idempotency = createIdempotency({ store: memoryStore(), scope: "global" });
     const { signal } = new AbortController();
