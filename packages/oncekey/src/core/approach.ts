@@ -24,6 +24,8 @@ export interface Attempt<E> {
   claimedMs: number;
   /** It knows of the record, from the store or from whoever runs here: it is never run unprotected any more. */
   heard: boolean;
+  /** It has won the claim and let it lapse before its work could start: nobody else may take it for a start. */
+  won: boolean;
   /** Its work has started. */
   started: boolean;
   waitedMs: number;

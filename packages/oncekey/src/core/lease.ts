@@ -95,7 +95,7 @@ export function holdLease(dependencies: LeaseDependencies, options: LeaseOptions
     ended: false,
     alarm: undefined,
   };
-  beatAfter(state, Math.min(leaseMs / BEATS_PER_LEASE, maxRunMs));
+  beatAfter(state, Math.min(firstBeatMs(state), maxRunMs));
   return {
     signal: () => signalOf(state),
     lost: () => state.reason,
@@ -110,6 +110,12 @@ export function holdLease(dependencies: LeaseDependencies, options: LeaseOptions
       state.alarm?.cancel();
     },
   };
+}
+
+/** A process that stood still between its claim and its work has a renewal to make up for. */
+function firstBeatMs({ claim, claimedMs, startedMs }: State): number {
+  const beatMs = claim.leaseMs / BEATS_PER_LEASE;
+  return startedMs - claimedMs < beatMs ? beatMs : 0;
 }
 
 /** Made when first asked for: most work never looks, and a controller costs more than a claim. */

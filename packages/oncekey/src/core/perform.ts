@@ -54,6 +54,7 @@ export async function perform<E>(engine: Engine, call: Call<E>): Promise<Perform
     asked: false,
     claimedMs: startedMs,
     heard: false,
+    won: false,
     started: false,
     waitedMs: 0,
   };
@@ -80,11 +81,11 @@ export async function perform<E>(engine: Engine, call: Call<E>): Promise<Perform
 /** What was sent for a caller whose work never started may have landed, or land later: nobody will use it. */
 function abandonUnused<E>(
   engine: Engine,
-  { call, claim, asked, started }: Attempt<E>,
+  { call, claim, asked, won, started }: Attempt<E>,
   error?: unknown,
 ): void {
   if (started || !asked) return;
-  if (isOncekeyError(error, "STORE_UNAVAILABLE") || engine.claiming.mayLand(claim)) {
+  if (won || isOncekeyError(error, "STORE_UNAVAILABLE") || engine.claiming.mayLand(claim)) {
     engine.claiming.abandon(claim, call.policy.storeTimeoutMs);
   }
 }
@@ -243,8 +244,9 @@ async function run<E>(
   }
   if (engine.clock.monotonicMs() - attempt.claimedMs >= claim.leaseMs) {
     // This process stood still between winning the claim and starting the work: somebody else may have started it.
+    // Its own token asks first, before those who wait here, for whom a lapse would mean that it has started.
+    attempt.won = true;
     leaveHere(engine, key, here);
-    engine.waiting.heldBy(key, NOBODY);
     return "look-again";
   }
   enter(engine, attempt);
