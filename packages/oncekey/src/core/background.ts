@@ -9,6 +9,7 @@
  */
 import { pause } from "./calls.js";
 import type { Clock } from "./clock.js";
+import { dropped } from "./promises.js";
 
 export type TaskEnd = "landed" | "out-of-time" | "out-of-room" | "closed";
 
@@ -72,8 +73,7 @@ export function createBackground(clock: Clock, limits: BackgroundOptions): Backg
       const persisted = persist(task);
       try {
         // An async function fits the type; what it throws comes as a rejection.
-        const returned: unknown = limits.waitUntil?.(persisted);
-        if (returned instanceof Promise) returned.catch(() => undefined);
+        dropped(limits.waitUntil?.(persisted));
       } catch {
         // Some platforms refuse it outside of a request. The task goes on for as long as the process does.
       }

@@ -6,6 +6,7 @@
  * A listener that throws changes nothing. What to do with events is left to whoever listens.
  */
 import type { ErrorCode } from "./errors.js";
+import { dropped } from "./promises.js";
 import type { ClaimToken, RecordKey } from "./record.js";
 
 /** How a call ended: the label of the one counter to keep. */
@@ -152,8 +153,7 @@ export function emitterOf(listener: EventListener | undefined): EventListener {
   return (event) => {
     try {
       // An async function fits the type of a listener; what it throws comes as a rejection.
-      const returned: unknown = listener(event);
-      if (returned instanceof Promise) returned.catch(() => undefined);
+      dropped(listener(event));
     } catch {
       // An observer's fault must not become the caller's.
     }

@@ -7,6 +7,7 @@
  * a resolved policy is complete and without contradictions, which `policy-resolution.ts` sees to. Choices that only HTTP has
  * (keys, scopes, fingerprints of requests) are left to `http/options.ts`.
  */
+import { dropped, isPromise } from "./promises.js";
 import type { Guarantee, OnLapse, RecordInfo } from "./record.js";
 import type { StoreTraits } from "./store.js";
 
@@ -143,8 +144,8 @@ export function refusedBeforeWork(status: number): boolean {
  * @throws TypeError if it is a promise, which would always mean yes, and whose failure nobody would hear of.
  */
 export function saidAtOnce<T>(answer: T): T {
-  if (!(answer instanceof Promise)) return answer;
-  answer.catch(() => undefined);
+  if (!isPromise(answer)) return answer;
+  dropped(answer);
   throw new TypeError("A rule has to answer at once; it must not be async");
 }
 

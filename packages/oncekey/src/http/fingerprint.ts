@@ -24,6 +24,7 @@ import {
   NO_FINGERPRINT,
 } from "../core/fingerprint.js";
 import { isOptions } from "../core/policy-checks.js";
+import { dropped } from "../core/promises.js";
 import { formDocument } from "./form.js";
 import { type JsonPointer, parsePointer, valueAt, without } from "./json-pointer.js";
 import { essenceOf } from "./media-type.js";
@@ -95,7 +96,7 @@ export function createFingerprinter(setting: FingerprintSetting = "request"): Fi
 
 /** A promise is refused as no data; how it ends must not be nobody's. */
 function withoutWaiting(value: unknown): unknown {
-  if (value instanceof Promise) value.catch(() => undefined);
+  dropped(value);
   return value;
 }
 

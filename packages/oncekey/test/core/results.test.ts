@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { codeOf, slowWork, world } from "./processes.js";
+import { codeOf, declined, slowWork, world } from "./processes.js";
 
 const throwing = (error: unknown) => () => {
   throw error;
@@ -27,15 +27,23 @@ describe("a result", () => {
     expect(await process.run({}, () => "again")).toMatchObject({ kind: "replayed", result: undefined });
   });
 
-  it("is kept by the default rule where keep is async, which only JavaScript lets through", async () => {
-    const { process } = world();
-    const keep = (async () => Promise.reject(new Error("a slip"))) as never;
-    expect(await codeOf(process.run({ keep }, throwing(new Error("first"))))).toMatchObject({
-      message: "first",
-    });
-    expect(await process.run({ keep }, () => "done")).toMatchObject({ kind: "executed", result: "done" });
-    expect(await process.run({ keep }, () => "again")).toMatchObject({ kind: "replayed", result: "done" });
-  });
+  const foreign = { ["then" as string]: (_: unknown, no: (error: Error) => void) => no(declined) };
+  const slips: [string, () => unknown][] = [
+    ["async", () => Promise.reject(declined)],
+    ["a promise of another library", () => foreign],
+  ];
+  it.each(slips)(
+    "is kept by the default rule where keep is %s, which only JavaScript lets through",
+    async (_, slip) => {
+      const { process } = world();
+      const keep = slip as never;
+      expect(await codeOf(process.run({ keep }, throwing(new Error("first"))))).toMatchObject({
+        message: "first",
+      });
+      expect(await process.run({ keep }, () => "done")).toMatchObject({ kind: "executed", result: "done" });
+      expect(await process.run({ keep }, () => "again")).toMatchObject({ kind: "replayed", result: "done" });
+    },
+  );
 
   const circular: { self?: unknown } = {};
   circular.self = circular;
