@@ -1,8 +1,19 @@
 import { describe, expect, it } from "vitest";
+import { OncekeyError } from "../../src/core/errors.js";
 import type { Store } from "../../src/core/store.js";
 import { memoryStore } from "../../src/stores/memory/index.js";
 import { manualClock } from "../../src/testing/manual-clock.js";
-import { codeOf, declined, leftovers, slowWork, startProcess, wire, world } from "./processes.js";
+import {
+  codeOf,
+  declined,
+  type Interference,
+  keyOf,
+  leftovers,
+  slowWork,
+  startProcess,
+  wire,
+  world,
+} from "./processes.js";
 
 describe("notifications", () => {
   it("that come between the answer and the registration are not missed", async () => {
@@ -41,6 +52,31 @@ describe("notifications", () => {
     // Nobody waits any more, so nobody reads.
     await clock.advance(5_000);
     expect(wire.count("status")).toBe(3);
+  });
+
+  it("that are lost are made up for also while another's record cannot be read", async () => {
+    const { wire, another, clock } = world();
+    const deaf: Store = { ...wire.store, watch: () => ({ close: () => undefined }) };
+    const process = startProcess({ store: deaf, clock });
+    const { starts, work } = slowWork();
+    const leaders = ["damaged", "sound"].map((key) => codeOf(another().run({ key }, work)));
+    await clock.settle();
+    const repeats = ["damaged", "sound"].map((key) => codeOf(process.run({ key }, work)));
+    await clock.settle();
+    const unreadable: Interference = async (request, next) => {
+      const asked = Array.isArray(request) ? request : [(request as { readonly key: unknown }).key];
+      if (asked.includes(keyOf("damaged"))) throw new OncekeyError("RECORD_UNREADABLE", "damaged");
+      return next();
+    };
+    wire.on(["status", "claim"], unreadable);
+    starts[1]?.resolve("done");
+    await clock.advance(1_100);
+    expect(await Promise.all(repeats)).toMatchObject([
+      "RECORD_UNREADABLE",
+      { kind: "replayed", result: "done" },
+    ]);
+    starts[0]?.resolve("done");
+    await Promise.all(leaders);
   });
 
   it("are not needed at all: a store without them is read from time to time", async () => {
