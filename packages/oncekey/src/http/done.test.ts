@@ -76,6 +76,20 @@ describe("what is said to be done", () => {
     expect(textOf(encodeDone({ status: 200, headers, body: "" })).headers).toEqual([["ETag", '"1"']]);
   });
 
+  it("leaves out the coding of a fetched response, whose text is decoded", () => {
+    const headers = new Headers({ "content-encoding": "gzip", "content-type": "application/json" });
+    const kept = [["content-type", "application/json"]];
+    for (const body of ['{"id":1}', { id: 1 }]) {
+      expect(textOf(encodeDone({ status: 200, headers, body }))).toEqual({
+        status: 200,
+        headers: kept,
+        body: '{"id":1}',
+      });
+    }
+    const coded = encodeDone({ status: 200, headers, body: new Uint8Array([31, 139]) });
+    expect(textOf(coded).headers).toEqual([["content-encoding", "gzip"], ...kept]);
+  });
+
   it.each([
     [{ Location: undefined }, /The header "Location" of a result must be a text, a number/],
     [{ Location: new URL("http://shop.example") }, /The header "Location" of a result/],
@@ -115,10 +129,23 @@ describe("what is said to be done", () => {
     ["Function", () => "paid"],
     ["Symbol", Symbol("paid")],
     ["Object", Readable.from(["paid"])],
+    ["Number", Number.NaN],
   ])("cannot have a %s as its body", (name, body) => {
     expect(() => encodeDone({ status: 200, body })).toThrow(
       `text, bytes, or data for JSON; read a ${name} first`,
     );
+  });
+
+  it.each<[string, unknown]>([
+    ["Map", new Map([["id", 1]])],
+    ["Set", new Set([1])],
+    ["Blob", new Blob(["paid"])],
+    ["Promise", Promise.resolve("paid")],
+    ["Number", Number.POSITIVE_INFINITY],
+  ])("cannot have a %s anywhere in its body", (name, value) => {
+    for (const body of [{ order: { receipt: value } }, [value]]) {
+      expect(() => encodeDone({ status: 200, body })).toThrow(`read a ${name} first`);
+    }
   });
 
   it("without a result is a tombstone, wherever it was said", () => {

@@ -19,7 +19,10 @@ type HeaderValue = string | number | readonly (string | number)[];
 /** What a reconciler or an operator gives as the result of an HTTP operation. */
 export interface HttpResult {
   readonly status: number;
-  /** An object, a list of pairs, or `Headers`. What belongs to one connection or one client is left out, as of any answer. */
+  /**
+   * An object, a list of pairs, or `Headers`. What belongs to one connection or one client is left out, as of any answer;
+   * so is a `Content-Encoding`, unless the body is bytes, which then have to be coded so (`fetch` gives them decoded).
+   */
   readonly headers?:
     | Readonly<Record<string, HeaderValue>>
     | Iterable<readonly [name: string, value: HeaderValue]>
@@ -59,12 +62,19 @@ function noAnswer(cause: unknown): OncekeyError<"RECORD_UNREADABLE"> {
 export function encodeDone(result: unknown): StoredOutcome {
   if (result === undefined) return encodeSnapshot({ status: TOMBSTONE_STATUS, headers: [], body: undefined });
   const { status, headers = {}, body } = answerOf(result);
-  const lines = keepHeaders([], linesOf(headers));
+  const given = keepHeaders([], linesOf(headers));
   const bytes = bytesOf(body);
-  if (bytes !== undefined) return encodeSnapshot({ status, headers: lines, body: bytes });
-  const typed = lines.some(([name]) => name.toLowerCase() === "content-type");
+  if (bytes !== undefined) return encodeSnapshot({ status, headers: given, body: bytes });
+  // Text is coded in no way, whatever the headers say: those of a fetched response name the coding that fetch has undone.
+  const lines = given.filter(([name]) => !isNamed(name, "content-encoding"));
+  if (typeof body === "string") return encodeSnapshot({ status, headers: lines, body: encoder.encode(body) });
+  const typed = lines.some(([name]) => isNamed(name, "content-type"));
   const json: HeaderList = typed ? lines : [...lines, ["Content-Type", "application/json"]];
   return encodeSnapshot({ status, headers: json, body: encoder.encode(jsonOf(body)) });
+}
+
+function isNamed(name: string, wanted: string): boolean {
+  return name.toLowerCase() === wanted;
 }
 
 function answerOf(result: unknown): HttpResult {
@@ -104,25 +114,32 @@ function textOf(name: string, value: unknown): string {
   );
 }
 
-/** The bytes of a body that goes as it is. */
+/** The bytes of a body that is given as bytes, or not at all. */
 function bytesOf(body: unknown): Uint8Array | undefined {
   if (body === undefined) return new Uint8Array(0);
-  if (typeof body === "string") return encoder.encode(body);
   if (body instanceof Uint8Array) return body;
   if (body instanceof ArrayBuffer) return new Uint8Array(body);
   return ArrayBuffer.isView(body) ? new Uint8Array(body.buffer, body.byteOffset, body.byteLength) : undefined;
 }
 
 function jsonOf(body: unknown): string {
-  const json: unknown = isJson(body) ? JSON.stringify(body) : undefined;
+  const json: unknown = JSON.stringify(body, (_, value: unknown) => {
+    if (isJson(value)) return value;
+    throw noData(value);
+  });
   if (typeof json === "string") return json;
-  throw new TypeError(
-    `The body of a result must be text, bytes, or data for JSON; read a ${nameOf(body)} first, and give what it holds`,
+  throw noData(body);
+}
+
+function noData(value: unknown): TypeError {
+  return new TypeError(
+    `The body of a result must be text, bytes, or data for JSON; read a ${nameOf(value)} first, and give what it holds`,
   );
 }
 
-/** Of a stream, a `Blob`, a `Map` or an error, JSON would tell nothing: `{}`. */
+/** Of a stream, a `Blob`, a `Map` or an error, JSON would tell nothing (`{}`); nor of a number that is none (`null`). */
 function isJson(body: unknown): boolean {
+  if (typeof body === "number") return Number.isFinite(body);
   if (typeof body !== "object" || body === null) return true;
   if ("toJSON" in body || Array.isArray(body)) return true;
   return nameOf(body) === "Object" && !(Symbol.asyncIterator in body);
