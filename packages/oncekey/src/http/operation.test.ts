@@ -8,6 +8,7 @@ describe("shapeOf", () => {
   it("leaves out the names of parameters and wildcards, and nothing else", () => {
     expect(shape("/orders/:id")).toBe("/orders/:");
     expect(shape("/from/:from-:to/{:format}")).toBe("/from/:-:/{:}");
+    expect(shape("/o/:id(\\d+):tail")).toBe(shape("/o/:order(\\d+):rest"));
     expect(shape("/files/*path")).toBe(shape("/files/*rest"));
     expect(shape("/files{/*path}")).toBe("/files{/*}");
     expect(shape("/orders/:id")).not.toBe(shape("/orders/*id"));
@@ -17,6 +18,8 @@ describe("shapeOf", () => {
     ["escaped colons of Express", "/orders/:id\\:cancel", "/orders/:id\\:refund"],
     ["escaped colons of Fastify", "/orders/:id::cancel", "/orders/:id::refund"],
     ["text after a wildcard in Express 4", "/files*copy", "/files*move"],
+    ["colons in the regular expression of a parameter", "/t/:at(\\d+:00)", "/t/:at(\\d+:30)"],
+    ["colons in a class or group of it", "/t/:at((?:a:x|[b:y]))", "/t/:at((?:a:z|[b:y]))"],
     ["groups that capture nothing", "/q/:kind((?:card))", "/q/:kind((?:cash))"],
   ])("tells %s apart", (_, one, other) => {
     expect(shape(one)).not.toBe(shape(other));

@@ -11,14 +11,17 @@ import type { HttpRequest } from "./port.js";
 /**
  * A parameter (`:id`), or a wildcard with a name (`/*path`). An escape is matched first, and so is kept whole: `\:` in
  * Express, `::` in Fastify; so is the beginning of a group that captures nothing. A star behind text is a wildcard followed
- * by text in Express 4 (`/files*copy`), so what comes after it is no name.
+ * by text in Express 4 (`/files*copy`), so what comes after it is no name. The regular expression behind a name
+ * (`:id(\d+)`) is kept whole, colons included.
  */
-const NAMED = /\\.|::|\(\?:|(:|(?<=\/)\*)[A-Za-z_$][\w$]*/gs;
+const NAMED = /\\.|::|\(\?:|(:|(?<=\/)\*)[A-Za-z_$][\w$]*(\((?:\\.|[^\\()]|\((?:\\.|[^\\()])*\))*\))?/gs;
 
 /** `/orders/:id` and `/orders/:orderId` are one operation: renaming a parameter runs nothing again. */
 export function shapeOf({ route, target }: Pick<HttpRequest<unknown>, "route" | "target">): string {
   if (route === undefined) return pathOf(target);
-  return route.replace(NAMED, (matched, sign: string | undefined) => sign ?? matched);
+  return route.replace(NAMED, (matched, sign: string | undefined, rule = "") =>
+    sign === undefined ? matched : sign + rule,
+  );
 }
 
 /** Escapes what `shapeOf` would take for a name, in a part of a pattern that has none. Different texts stay different. */
