@@ -29,9 +29,13 @@ const skipped = {
     /\b(?:describe|it|test|suite)(?:\.\w+)*\.(?:skip|only|todo|skipIf|runIf|fails)\b|\b(?:xit|xdescribe|fit|fdescribe)\(/,
 };
 
-/** @param {string} text */
+/**
+ * Where nothing precedes that would make it a part of another path, or of an address such as `mysql://root@…`.
+ *
+ * @param {string} text
+ */
 function literal(text) {
-  return new RegExp(`${text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}(?![\\w-])`);
+  return new RegExp(`(?<![\\w./-])${text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}(?![\\w-])`);
 }
 
 /** @param {string} file */
