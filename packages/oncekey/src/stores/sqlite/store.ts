@@ -17,6 +17,7 @@ import {
   releaseRecord,
   resolveRecord,
 } from "../../core/transitions.js";
+import { startSweep } from "../sweep.js";
 import type { Entry } from "./batch.js";
 import { enqueuePurge, enqueueTransition, type TransitionCall } from "./calls.js";
 import { type Moment, watchClocks } from "./clocks.js";
@@ -29,7 +30,6 @@ import { createWriteQueue } from "./queue.js";
 import { tablesOf } from "./schema.js";
 import { openConnections } from "./setup.js";
 import { MAX_STATUS, prepareRecords, type Records } from "./statements.js";
-import { startSweep } from "./sweep.js";
 import { beginSession, type SqliteTransaction } from "./transaction.js";
 import { createTurns } from "./turns.js";
 import { createWatchers } from "./watch.js";

@@ -3,9 +3,9 @@
  * Removing expired records now and then.
  *
  * Invariant: at most one sweep at a time, each bounded; its timer does not keep the process running. Several
- * processes may sweep one file: whoever comes second finds nothing.
+ * processes may sweep the same records: whoever comes second finds nothing.
  */
-import type { Clock, Timer } from "../../core/clock.js";
+import type { Clock, Timer } from "../core/clock.js";
 
 /** One sweep removes at most this many; what is left waits for the next. */
 const RECORDS_PER_SWEEP = 20_000;
@@ -25,7 +25,7 @@ export function startSweep(
 
   function arm(): void {
     if (stopped) return;
-    // A file that cannot be written now is not this timer's to report; the next sweep finds the same records.
+    // A store that cannot be written now is not this timer's to report; the next sweep finds the same records.
     const again = (): void => void purge(RECORDS_PER_SWEEP).then(arm, arm);
     timer = clock.setTimer(again, intervalMs, false);
   }
