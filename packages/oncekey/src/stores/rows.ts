@@ -25,7 +25,7 @@ export type RecordRow = Readonly<Record<string, unknown>>;
 export type RecordValue = string | number | Uint8Array | null;
 
 /** What this version writes. Version n also reads n - 1. */
-const FORMAT = 1;
+export const FORMAT = 1;
 
 /** In the order of `encodeRow`; the two largest come last, so that reading the others does not walk over them. */
 export const COLUMNS = [

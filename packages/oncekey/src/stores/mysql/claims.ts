@@ -1,0 +1,205 @@
+/**
+ * @module
+ * Claiming: insert first, then read who is there, both in one round trip for all requests of a turn.
+ *
+ * Who has won is read back, never counted: the row has the revision that this very statement drew. Whoever has not won gets
+ * the record that was there, and the transitions of the core decide on it. A key that another transaction has just written
+ * and not committed is in flight; its row can be seen by a read of uncommitted data, so nobody has to wait for it.
+ */
+import { systemClock } from "../../core/clock.js";
+import { compareFingerprints } from "../../core/fingerprint.js";
+import type { RecordKey, StoredRecord } from "../../core/record.js";
+import type { ClaimOutcome, ClaimRequest } from "../../core/store.js";
+import { claimRecord } from "../../core/transitions.js";
+import type { BatchPort } from "../batches.js";
+import { changeRemotely, type Reading } from "../compare-and-set.js";
+import type { RecordRow } from "../rows.js";
+import type { Database } from "./database.js";
+import { faultOf } from "./driver.js";
+import { batchFaultOf } from "./faults.js";
+import {
+  heldTooLong,
+  LONGEST_PAUSE_MS,
+  NOW,
+  nowOf,
+  pause,
+  type Records,
+  readingOf,
+  selectText,
+} from "./records.js";
+import { ALL, insertText, newRevision, SERVER_NOW } from "./rows.js";
+import { withoutWaiting } from "./server.js";
+import { literal } from "./sql.js";
+
+/** What the statement found of one key. */
+export type ClaimAnswer =
+  | { readonly kind: "claimed"; readonly reading: () => Reading<number> }
+  | { readonly kind: "met"; readonly reading: () => Reading<number> }
+  /** Not committed yet, so nobody can say what it will be. */
+  | { readonly kind: "being-written"; readonly outcome: ClaimOutcome };
+
+export function claimBatches(database: Database): BatchPort<ClaimRequest, ClaimAnswer> {
+  const send = (requests: readonly ClaimRequest[]) => sendClaims(database, requests);
+  return {
+    keyOf: ({ key }) => key,
+    bytesOf: ({ operation, label }) => 2 * (operation.length + (label?.length ?? 0)),
+    send: (asked) => send(asked.map(({ request }) => request)),
+    alone: ({ request, endsAtMs }) => claimAlone(send, request, endsAtMs),
+    // The others of a key come to the record that the first has left.
+    judge: (_request, _first, answer) => (answer.kind === "claimed" ? { ...answer, kind: "met" } : answer),
+    faultOf: batchFaultOf,
+  };
+}
+
+/** What that answer means to whoever asked. A takeover is a second statement. */
+export async function claimOutcome(
+  records: Records,
+  request: ClaimRequest,
+  answer: ClaimAnswer,
+): Promise<ClaimOutcome> {
+  switch (answer.kind) {
+    case "claimed":
+      return { kind: "claimed", attempt: 1, takeover: false, compared: true };
+    case "being-written":
+      return answer.outcome;
+    case "met":
+      return claimMet(records, request, answer.reading());
+    default:
+      return answer satisfies never;
+  }
+}
+
+/** A takeover that somebody's lock is in the way of can wait: whoever holds the row is alive. */
+const TAKEOVER_PATIENCE_MS = 30;
+
+async function claimMet(
+  records: Records,
+  request: ClaimRequest,
+  first: Reading<number>,
+): Promise<ClaimOutcome> {
+  let met = first.record;
+  try {
+    const { outcome } = await changeRemotely(
+      records.patient(TAKEOVER_PATIENCE_MS),
+      request.key,
+      (stored, nowMs) => {
+        met = stored;
+        return claimRecord(stored, request, nowMs);
+      },
+      first,
+    );
+    return outcome;
+  } catch (error) {
+    if (faultOf(error) !== "held") throw error;
+    return met === undefined ? Promise.reject(heldTooLong(error)) : inFlight(met, request, first.nowMs);
+  }
+}
+
+async function sendClaims(
+  database: Database,
+  requests: readonly ClaimRequest[],
+): Promise<readonly (ClaimAnswer | undefined)[]> {
+  try {
+    return await insertAndRead(database, requests);
+  } catch (error) {
+    if (faultOf(error) !== "held") throw error;
+    return lookPast(database, requests);
+  }
+}
+
+async function insertAndRead(
+  database: Database,
+  requests: readonly ClaimRequest[],
+): Promise<readonly (ClaimAnswer | undefined)[]> {
+  const { tables, ask, ready } = database;
+  const { flavor } = await ready();
+  const table = tables.records;
+  const keys = requests.map(({ key }) => key);
+  const revisions = requests.map(newRevision);
+  const rows = requests.map((request, index) => [newRecord(request), revisions[index] ?? 0] as const);
+  const insert = insertText(table, literal, rows, SERVER_NOW);
+  const statements = [
+    ...withoutWaiting(flavor, selectText(table, "1", keys), insert),
+    NOW,
+    selectText(table, ALL, keys),
+  ];
+  const results = (await ask(statements.join(";"))) as readonly (readonly RecordRow[])[];
+  const nowMs = nowOf(results.at(-2) ?? []);
+  const found = rowsByKey(results.at(-1) ?? []);
+  return requests.map(({ key }, index) => {
+    const row = found.get(key);
+    // Removed between the two statements: it is asked again.
+    if (row === undefined) return undefined;
+    const mine = Number(row.revision) === revisions[index];
+    return { kind: mine ? "claimed" : "met", reading: () => readingOf(row, nowMs) };
+  });
+}
+
+/** A claim at the instant 0, which the statement replaces by the server's clock. */
+function newRecord(request: ClaimRequest): StoredRecord {
+  const { record } = claimRecord(undefined, request, 0);
+  if (record === undefined) throw new TypeError("A claim of nothing makes a record");
+  return record;
+}
+
+/** Some of the rows are being written by others: tells which these are, and claims the rest. */
+async function lookPast(
+  database: Database,
+  requests: readonly ClaimRequest[],
+): Promise<readonly (ClaimAnswer | undefined)[]> {
+  const { tables, ask } = database;
+  const keys = requests.map(({ key }) => key);
+  const uncommitted = "SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED";
+  const select = selectText(tables.records, ALL, keys);
+  const results = (await ask(
+    [uncommitted, select, NOW, select].join(";"),
+  )) as readonly (readonly RecordRow[])[];
+  const nowMs = nowOf(results[2] ?? []);
+  const written = rowsByKey(results[1] ?? []);
+  const committed = rowsByKey(results[3] ?? []);
+  const answers = requests.map((request): ClaimAnswer | undefined => {
+    const row = committed.get(request.key);
+    if (row !== undefined) return { kind: "met", reading: () => readingOf(row, nowMs) };
+    const inMaking = readingOf(written.get(request.key), nowMs).record;
+    return inMaking && { kind: "being-written", outcome: inFlight(inMaking, request, nowMs) };
+  });
+  const free = requests.filter((_, index) => answers[index] === undefined);
+  if (free.length === 0) return answers;
+  const claimed = await insertAndRead(database, free).catch((error: unknown) => {
+    if (faultOf(error) !== "held") throw error;
+    return [];
+  });
+  const byKey = new Map(free.map(({ key }, index) => [key, claimed[index]]));
+  return requests.map(({ key }, index) => answers[index] ?? byKey.get(key));
+}
+
+async function claimAlone(
+  send: (requests: readonly ClaimRequest[]) => Promise<readonly (ClaimAnswer | undefined)[]>,
+  request: ClaimRequest,
+  endsAtMs: number,
+): Promise<ClaimAnswer> {
+  for (;;) {
+    const [answer] = await send([request]);
+    if (answer !== undefined) return answer;
+    if (systemClock.monotonicMs() >= endsAtMs) throw heldTooLong(undefined);
+    await pause(Math.random() * LONGEST_PAUSE_MS);
+  }
+}
+
+/** How soon it is worth asking again for a record whose lease says nothing. */
+const SOON_MS = 1_000;
+
+/** Somebody has the row locked, so somebody is alive who holds it, whatever its lease says. */
+function inFlight(record: StoredRecord, request: ClaimRequest, nowMs: number): ClaimOutcome {
+  const remainingMs = record.leaseEndsAtMs - nowMs;
+  return {
+    kind: "in-flight",
+    holder: record.token,
+    remainingMs: remainingMs > 0 ? remainingMs : SOON_MS,
+    compared: compareFingerprints(record.fingerprint, request.fingerprint) === "same",
+  };
+}
+
+function rowsByKey(rows: readonly RecordRow[]): ReadonlyMap<RecordKey, RecordRow> {
+  return new Map(rows.map((row) => [row.key as RecordKey, row]));
+}

@@ -1,0 +1,121 @@
+/**
+ * @module
+ * The settings of `mysqlStore`, with their reasons and their bounds.
+ */
+import { type Clock, systemClock } from "../../core/clock.js";
+import { configurationError } from "../../core/errors.js";
+import { countProblems, durationProblems, unknownOptions } from "../../core/policy-checks.js";
+import type { MysqlDriver } from "./driver.js";
+import { problemsOfPrefix } from "./schema.js";
+
+/** A property that is `undefined` is not set. */
+export interface MysqlStoreOptions {
+  /**
+   * Begins the names of the tables (`oncekey_records`, `oncekey_migrations`). 1 to 40 letters, digits and
+   * underscores. Set it where two programs that shall not meet share a database.
+   *
+   * @defaultValue "oncekey_"
+   */
+  readonly tablePrefix?: string | undefined;
+  /**
+   * How many connections records are read and written through, 1 to 100. A batch takes one for the time of its round
+   * trip, so a few carry thousands of calls per second.
+   *
+   * @defaultValue 6
+   */
+  readonly maxConnections?: number | undefined;
+  /**
+   * How many exactly-once transactions may be open at once, 1 to 1,000; each has a connection of its own. More of them
+   * wait for their turn.
+   *
+   * @defaultValue 10
+   */
+  readonly maxTransactions?: number | undefined;
+  /**
+   * How long a call waits for the database, in milliseconds, 1 to 60,000; the server itself gives up as early where it
+   * can. Keep it below `storeTimeoutMs` (2,000 unless set), so that the caller hears of it from here.
+   *
+   * @defaultValue 1500
+   */
+  readonly statementMs?: number | undefined;
+  /**
+   * What exactly-once work sees of others while it runs. `"repeatable-read"` is the server's own default; it takes locks
+   * between rows, and so dies of deadlocks more often.
+   *
+   * @defaultValue "read-committed"
+   */
+  readonly isolation?: "read-committed" | "repeatable-read" | "serializable" | undefined;
+  /**
+   * Whether a failover can lose what was acknowledged, which is so with asynchronous replication. `true` says that it can:
+   * at-most-once is then refused unless its policy accepts it.
+   *
+   * @defaultValue false
+   */
+  readonly losesOnFailover?: boolean | undefined;
+  /**
+   * How often expired records are removed, in milliseconds; 0 leaves it to `purge`. The timer does not keep the process
+   * running.
+   *
+   * @defaultValue 60000
+   */
+  readonly sweepIntervalMs?: number | undefined;
+}
+
+export interface Settings {
+  readonly tablePrefix: string;
+  readonly maxConnections: number;
+  readonly maxTransactions: number;
+  readonly statementMs: number;
+  readonly isolation: "read-committed" | "repeatable-read" | "serializable";
+  readonly losesOnFailover: boolean;
+  readonly sweepIntervalMs: number;
+  readonly clock: Clock;
+}
+
+const MAX_STATEMENT_MS = 60_000;
+const ISOLATIONS: readonly string[] = ["read-committed", "repeatable-read", "serializable"];
+
+/** @throws OncekeyError `CONFIGURATION_INVALID` that lists everything that is wrong. */
+export function settingsOf(driver: unknown, options: MysqlStoreOptions): Settings {
+  const settings: Settings = {
+    tablePrefix: options.tablePrefix ?? "oncekey_",
+    maxConnections: options.maxConnections ?? 6,
+    maxTransactions: options.maxTransactions ?? 10,
+    statementMs: options.statementMs ?? 1_500,
+    isolation: options.isolation ?? "read-committed",
+    losesOnFailover: options.losesOnFailover ?? false,
+    sweepIntervalMs: options.sweepIntervalMs ?? 60_000,
+    clock: systemClock,
+  };
+  const problems = [
+    ...problemsOfDriver(driver),
+    ...unknownOptions(options, NAMES),
+    ...problemsOfPrefix(settings.tablePrefix),
+    ...countProblems("maxConnections", settings.maxConnections, 1, 100),
+    ...countProblems("maxTransactions", settings.maxTransactions, 1, 1_000),
+    ...durationProblems("statementMs", settings.statementMs, 1, MAX_STATEMENT_MS),
+    ...durationProblems("sweepIntervalMs", settings.sweepIntervalMs, 0),
+  ];
+  if (!ISOLATIONS.includes(settings.isolation)) {
+    problems.push('isolation must be one of "read-committed", "repeatable-read", "serializable"');
+  }
+  if (typeof settings.losesOnFailover !== "boolean") problems.push("losesOnFailover must be true or false");
+  if (problems.length > 0) throw configurationError("mysqlStore", problems);
+  return settings;
+}
+
+function problemsOfDriver(driver: unknown): readonly string[] {
+  const { name, records, work } = (driver ?? {}) as Partial<MysqlDriver>;
+  if (typeof name === "string" && typeof records === "function" && typeof work === "function") return [];
+  return ["the first argument is a driver, such as fromMysql2(pool), not a pool, a connection or an address"];
+}
+
+const NAMES: ReadonlySet<string> = new Set([
+  "tablePrefix",
+  "maxConnections",
+  "maxTransactions",
+  "statementMs",
+  "isolation",
+  "losesOnFailover",
+  "sweepIntervalMs",
+] satisfies (keyof MysqlStoreOptions)[]);

@@ -1,0 +1,37 @@
+/**
+ * @module
+ * How the contract of stores opens MySQL, with whichever kind of pool.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import mysql, { type Pool } from "mysql2/promise";
+import { type MysqlDriver, type MysqlStore, mysqlStore } from "oncekey/stores/mysql";
+import type { StoreSubject } from "oncekey/testing";
+
+let made = 0;
+
+/** Opens a store on tables of its own; rows and damage go through a connection that is not the store's. */
+export async function openMysqlSubject(
+  outsider: Pool,
+  driverOf: () => MysqlDriver,
+): Promise<StoreSubject<never>> {
+  made += 1;
+  const tablePrefix = `contract_${made}_`;
+  const open = (): MysqlStore => mysqlStore(driverOf(), { tablePrefix, sweepIntervalMs: 0 });
+  const store = open();
+  await store.migrate();
+  return {
+    store,
+    another: open,
+    sleep: (ms) => sleep(ms),
+    async damage(key) {
+      await outsider.query(`UPDATE ${tablePrefix}records SET format = 99 WHERE \`key\` = ?`, [key]);
+    },
+    async dispose() {
+      await outsider.query(`DROP TABLE ${tablePrefix}records, ${tablePrefix}migrations`);
+    },
+  };
+}
+
+export function outsiderOf(url: string): Pool {
+  return mysql.createPool({ uri: url, connectionLimit: 4 });
+}
