@@ -37,4 +37,5 @@ export type {
 } from "./core/record.js";
 export type { RunOptions } from "./core/run.js";
 export type * from "./core/store.js";
+export type { JoinedOptions, Within } from "./core/within.js";
 export type { GuaranteeOf, TransactionOf, Work } from "./core/work.js";

@@ -40,7 +40,8 @@ export type StoreCall =
   | "find"
   | "list"
   | "commit"
-  | "rollback";
+  | "rollback"
+  | "pin";
 
 interface OfOperation {
   readonly operation: string;
@@ -142,6 +143,11 @@ export type IdempotencyEvent =
       readonly tookMs: number;
       readonly waitedMs: number;
     })
+  /**
+   * Another server holds the records than before, restarted or promoted in a failover, and may lack the last of them: a key
+   * that was claimed or completed just before may run again.
+   */
+  | { readonly type: "store-replaced"; readonly text: string }
   | { readonly type: "warning"; readonly text: string };
 
 /** Takes events as they happen, synchronously: it has to be quick, and what it throws is dropped. */

@@ -42,8 +42,9 @@ import { layerPolicies, POLICY_NAMES, type Policy, type ResolvedPolicy, type Sto
 import { resolveLimits, unknownOptions } from "./policy-checks.js";
 import { resolvePolicy } from "./policy-resolution.js";
 import type { Guarantee, RecordInfo } from "./record.js";
-import { type RunOptions, runWithOutcome } from "./run.js";
+import { type Compared, type RunOptions, runWithOutcome, type ScopeSaid } from "./run.js";
 import type { RecordPage, Store } from "./store.js";
+import { createWithin, type Within } from "./within.js";
 import { attachedWork, type GuaranteeOf, type Work } from "./work.js";
 
 /** A scope that needs no carrier: the word, `GLOBAL_SCOPE`, or a function that finds the caller by itself (`AsyncLocalStorage`). */
@@ -53,9 +54,10 @@ export interface IdempotencyOptions<
   Tx = unknown,
   G extends Guarantee = Guarantee,
   S extends DefaultScope | undefined = DefaultScope | undefined,
+  Held = never,
 > extends Policy {
   /** Where records are kept. Its maker closes it, after the instance. */
-  readonly store: Store<Tx>;
+  readonly store: Store<Tx, Held>;
   /** What callers are promised, checked against what the store can give. @defaultValue `"at-least-once"` */
   readonly guarantee?: G | undefined;
   /** Whose keys they are, where a call or route does not say. */
@@ -75,17 +77,11 @@ export interface IdempotencyOptions<
   readonly waitUntil?: ((promise: Promise<unknown>) => void) | undefined;
 }
 
-/** `input` says what repeats are compared by; leaving it out has to be said. (The compiler names what stands last.) */
-type Compared = { readonly fingerprint: "off" } | { readonly input: unknown };
-/** A call says whose key it is, unless the instance has said it for all. */
-type ScopeSaid<Scoped extends boolean> = Scoped extends true
-  ? unknown
-  : { readonly scope: KeyInput | ScopeValue | Missing };
-
 export interface Idempotency<
   Tx = unknown,
   G extends Guarantee = Guarantee,
   Scoped extends boolean = boolean,
+  Held = unknown,
 > {
   /**
    * Runs `fn` unless the key has a result already, and answers with the result.
@@ -95,12 +91,12 @@ export interface Idempotency<
    */
   run<R, const H extends GuaranteeOf<Tx> = G & GuaranteeOf<Tx>>(
     options: RunOptions<R, H> & ScopeSaid<Scoped> & Compared,
-    fn: (work: Work<Tx, H>) => R | Promise<R>,
+    fn: (work: Work<Tx, H, Held>) => R | Promise<R>,
   ): Promise<R>;
   /** `run`, and whether the result is this call's own. */
   runWithOutcome<R, const H extends GuaranteeOf<Tx> = G & GuaranteeOf<Tx>>(
     options: RunOptions<R, H> & ScopeSaid<Scoped> & Compared,
-    fn: (work: Work<Tx, H>) => R | Promise<R>,
+    fn: (work: Work<Tx, H, Held>) => R | Promise<R>,
   ): Promise<RunOutcome<R>>;
   /**
    * The work of the handler that was given `carrier` (a request or context of its framework).
@@ -108,7 +104,17 @@ export interface Idempotency<
    * @param guarantee what the handler counts on, where a route has another than the instance.
    * @throws OncekeyError `NOT_PROTECTED` outside a protected handler; `GUARANTEE_UNSUPPORTED` on a route that promises less.
    */
-  workOf<const H extends GuaranteeOf<Tx> = G & GuaranteeOf<Tx>>(carrier: object, guarantee?: H): Work<Tx, H>;
+  workOf<const H extends GuaranteeOf<Tx> = G & GuaranteeOf<Tx>>(
+    carrier: object,
+    guarantee?: H,
+  ): Work<Tx, H, Held>;
+  /**
+   * `run` inside a transaction that the caller holds: claim, rows and completion are there when the caller commits. One handle
+   * for one transaction. Does not compile for a store whose records no transaction of yours can reach.
+   *
+   * @throws OncekeyError `GUARANTEE_UNSUPPORTED` for such a store.
+   */
+  within(transaction: Held): Within<Held, Scoped>;
 
   /** Looks at one record. */
   find(target: RecordTarget): Promise<RecordInfo | undefined>;
@@ -165,7 +171,8 @@ export function createIdempotency<
   Tx,
   const G extends GuaranteeOf<Tx> = "at-least-once",
   const S extends DefaultScope | undefined = undefined,
->(options: IdempotencyOptions<Tx, G, S>): Idempotency<Tx, G, S extends undefined ? false : true> {
+  Held = never,
+>(options: IdempotencyOptions<Tx, G, S, Held>): Idempotency<Tx, G, S extends undefined ? false : true, Held> {
   const unusable = argumentProblems(options);
   if (unusable.length > 0) throw configurationError("Idempotency", unusable);
   const {
@@ -215,10 +222,11 @@ export function createIdempotency<
   const run = (runOptions: RunOptions, fn: unknown) =>
     runWithOutcome(runContext, runOptions, fn as (work: Work) => unknown);
   let closed: Promise<CloseReport> | undefined;
-  const instance: Idempotency<Tx, Guarantee, boolean> = {
+  const instance: Idempotency<Tx, Guarantee, boolean, Held> = {
     run: async (runOptions, fn) => (await run(runOptions as RunOptions, fn)).result as never,
     runWithOutcome: (runOptions, fn) => run(runOptions as RunOptions, fn) as never,
     workOf: (carrier, guarantee) => attachedWork(carrier, guarantee) as never,
+    within: (transaction) => createWithin(engine, runContext, transaction) as never,
     find: (target) => find(desk, target),
     list: (listOptions = {}) => list(desk, listOptions),
     release: (target, note) => release(desk, target, note),
@@ -232,7 +240,7 @@ export function createIdempotency<
     scoped: scope !== undefined,
     internals,
   };
-  return instance as Idempotency<Tx, G, S extends undefined ? false : true>;
+  return instance as Idempotency<Tx, G, S extends undefined ? false : true, Held>;
 }
 
 /** Options of a call that are not policy do not make it resolve a policy of its own. */

@@ -15,6 +15,7 @@ import type { Claiming } from "./claiming.js";
 import type { Clock } from "./clock.js";
 import { OncekeyError, unreachable } from "./errors.js";
 import type { EventListener } from "./events.js";
+import { pinClaim } from "./pinning.js";
 import type { Alarm, Schedule } from "./schedule.js";
 import type { ClaimRequest, Store } from "./store.js";
 
@@ -28,6 +29,8 @@ export interface Lease {
   assertHeld(): void;
   /** Renews first, then asserts. */
   confirm(): Promise<void>;
+  /** Pins the claim in a transaction of the work's own. */
+  guard(transaction: unknown): Promise<void>;
   /** Stops renewing: the work has ended. */
   end(): void;
 }
@@ -105,6 +108,7 @@ export function holdLease(dependencies: LeaseDependencies, options: LeaseOptions
       await extend(state, state.storeTimeoutMs);
       assertHeld(state);
     },
+    guard: (transaction) => guard(state, transaction),
     end() {
       state.ended = true;
       state.alarm?.cancel();
@@ -132,6 +136,16 @@ function assertHeld({ reason, clock, startedMs, maxRunMs, deadlineMs, protected:
   const nowMs = clock.monotonicMs();
   if (nowMs - startedMs >= maxRunMs) throw lostError("ran-too-long");
   if (nowMs >= deadlineMs && isProtected) throw lostError("not-renewed");
+}
+
+async function guard(state: State, transaction: unknown): Promise<void> {
+  if (
+    state.reason === undefined &&
+    !(await pinClaim(state, state.claim, state.storeTimeoutMs, transaction))
+  ) {
+    lose(state, "replaced");
+  }
+  if (state.reason !== undefined) throw lostError(state.reason);
 }
 
 function beatAfter(state: State, delayMs: number): void {

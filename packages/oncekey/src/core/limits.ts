@@ -46,3 +46,9 @@ export const COMMIT_REPEATS = 2;
 export const FAILURES_SEEN = 2;
 /** A duration longer than ten years is a slip of the unit. */
 export const MAX_DURATION_MS = 10 * 365 * 86_400_000;
+/** Keys that one call claims in a transaction of the caller's, whose rows it holds until the caller commits. */
+export const MAX_JOINED_KEYS = 1_000;
+/** Calls that wait for their turn in one transaction of the caller's. */
+export const MAX_IN_LINE = 1_000;
+/** Events of one transaction that are kept back until its caller has committed. */
+export const MAX_KEPT_BACK_EVENTS = 10_000;

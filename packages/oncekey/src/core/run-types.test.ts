@@ -21,7 +21,16 @@ interface Receipt {
   readonly id: number;
 }
 
+/** What a store needs of a transaction, and a client's object that has more. */
+interface Queryable {
+  query(sql: string): Promise<readonly unknown[]>;
+}
+interface Pool extends Queryable {
+  connect(): void;
+}
+
 declare const database: Store<Connection>;
+declare const reachable: Store<Connection, Queryable>;
 declare const receipt: Receipt;
 
 const call = { operation: "charge", key: "k", scope: "tenant", input: 1 } as const;
@@ -152,6 +161,49 @@ describe("exactly-once", () => {
       expectTypeOf(transactional().workOf(request).transaction).toEqualTypeOf<undefined>();
       expectTypeOf(transactional().workOf(request, "exactly-once").transaction).toEqualTypeOf<Connection>();
     });
+  });
+});
+
+describe("a transaction of the caller's", () => {
+  const joinable = () => createIdempotency({ store: reachable });
+  const pool: Pool = { connect: () => undefined, query: async () => [] };
+
+  it("is joined and guarded by as little of it as the store needs", () => {
+    compiled(() => {
+      const within = joinable().within(pool);
+      expectTypeOf(within.run(call, () => receipt)).resolves.toEqualTypeOf<Receipt>();
+      return [
+        within.run(call, ({ transaction }) => {
+          expectTypeOf(transaction).toEqualTypeOf<Queryable>();
+        }),
+        within.runAll([call, call], (_, position) => position),
+        joinable().run(call, ({ guard }) => guard(pool)),
+        joinable().workOf({}).guard(pool),
+        // @ts-expect-error A number is no transaction.
+        joinable().within(5),
+        // @ts-expect-error Its guarantee goes without saying.
+        within.run({ ...call, guarantee: "at-least-once" }, () => 1),
+        // @ts-expect-error What repeats are compared by has to be said here too.
+        within.run({ operation: "charge", key: "k", scope: "tenant" }, () => 1),
+      ];
+    });
+  });
+
+  it("does not compile for a store that cannot reach it, with transactions of its own or without", () => {
+    compiled(() => [
+      // @ts-expect-error Nothing of the caller's can be joined there.
+      createIdempotency({ store: database }).within(pool),
+      // @ts-expect-error Nor is there anything in the memory store.
+      plain.within(pool),
+      // @ts-expect-error A claim cannot be pinned from outside either.
+      plain.run(call, ({ guard }) => guard(pool)),
+    ]);
+  });
+
+  it("leaves an instance what every other is", () => {
+    const anyInstance = (instance: Idempotency): boolean => instance.scoped;
+    const handler = (work: Work): string => work.downstreamKey("x");
+    compiled(() => [anyInstance(joinable()), joinable().run(call, handler)]);
   });
 });
 

@@ -52,8 +52,15 @@ export interface RunOptions<R = unknown, G extends Guarantee = Guarantee> extend
   readonly signal?: AbortSignal | undefined;
 }
 
+/** `input` says what repeats are compared by; leaving it out has to be said. (The compiler names what stands last.) */
+export type Compared = { readonly fingerprint: "off" } | { readonly input: unknown };
+/** A call says whose key it is, unless the instance has said it for all. */
+export type ScopeSaid<Scoped extends boolean> = Scoped extends true
+  ? unknown
+  : { readonly scope: KeyInput | ScopeValue | Missing };
+
 /** Every option there is: another name is a misspelling, which would be a default in silence. */
-const NAMES: ReadonlySet<string> = new Set([
+export const RUN_NAMES: ReadonlySet<string> = new Set([
   ...POLICY_NAMES,
   ...([
     "operation",
@@ -67,13 +74,16 @@ const NAMES: ReadonlySet<string> = new Set([
   ] satisfies Exclude<keyof RunOptions, keyof Policy>[]),
 ]);
 
-/** What a call of `run` needs of its instance. */
-export interface RunContext {
+/** What makes a call of options, and what it needs of its instance. */
+export interface Identifying {
   readonly namespace: string;
-  readonly policyFor: (options: Policy) => ResolvedPolicy;
+  readonly policyFor: (...layers: readonly Policy[]) => ResolvedPolicy;
   readonly defaultScope: () => ScopeValue;
-  readonly perform: <E>(call: Call<E>) => Promise<Performed<E>>;
   readonly emit: EventListener;
+}
+
+export interface RunContext extends Identifying {
+  readonly perform: <E>(call: Call<E>) => Promise<Performed<E>>;
 }
 
 export async function runWithOutcome<R>(
@@ -81,8 +91,23 @@ export async function runWithOutcome<R>(
   options: RunOptions<R>,
   fn: (work: Work) => R | Promise<R>,
 ): Promise<RunOutcome<R>> {
-  const policy = checkedPolicy(context, options, fn);
-  const performed = await context.perform<Settled<R>>({
+  return outcomeOf(options, await context.perform(callOf(context, options, fn)));
+}
+
+/**
+ * A call of a function, as the engine takes it.
+ *
+ * @param names every option that this kind of call takes.
+ * @throws OncekeyError for a call that is not valid, or has no key or scope.
+ */
+export function callOf<R>(
+  context: Identifying,
+  options: RunOptions<R>,
+  fn: (work: Work) => R | Promise<R>,
+  names = RUN_NAMES,
+): Call<Settled<R>> {
+  const policy = checkedPolicy(context, options, fn, names);
+  return {
     ...identified(context, options, policy),
     policy,
     signal: () => options.signal,
@@ -91,20 +116,24 @@ export async function runWithOutcome<R>(
     commitRepeats: COMMIT_REPEATS,
     run: (work) => runFunction(context.emit, options, policy, fn, work),
     encodeDone: (result) => encodeDone(options.result, policy.maxResultBytes, result),
-  });
-  return outcomeOf(options, performed);
+  };
 }
 
 /** @throws OncekeyError `CONFIGURATION_INVALID` with everything that is wrong with the call and with its policy. */
-function checkedPolicy(context: RunContext, options: RunOptions, fn: unknown): ResolvedPolicy {
-  const problems = callProblems(options, NAMES, fn);
+function checkedPolicy(
+  context: Identifying,
+  options: RunOptions,
+  fn: unknown,
+  names: ReadonlySet<string>,
+): ResolvedPolicy {
+  const problems = callProblems(options, names, fn);
   const policy = collectProblems(problems, () => context.policyFor(options));
   if (policy === undefined || problems.length > 0) throw configurationError("Call", problems);
   return policy;
 }
 
 /** A call that cannot be identified is counted like every other. */
-function identified(context: RunContext, options: RunOptions, policy: ResolvedPolicy) {
+function identified(context: Identifying, options: RunOptions, policy: ResolvedPolicy) {
   try {
     return identityOf(context, options, policy);
   } catch (error) {
@@ -113,7 +142,7 @@ function identified(context: RunContext, options: RunOptions, policy: ResolvedPo
   }
 }
 
-function identityOf(context: RunContext, options: RunOptions, policy: ResolvedPolicy) {
+function identityOf(context: Identifying, options: RunOptions, policy: ResolvedPolicy) {
   const { operation, input } = options;
   const key = partsOf(options.key);
   if (key === undefined) throw noKey(options.key);
@@ -133,7 +162,7 @@ function identityOf(context: RunContext, options: RunOptions, policy: ResolvedPo
 }
 
 /** A scope that was given and is `undefined` is a caller who is not known: it never falls back to a scope that all share. */
-function scopeOption(context: RunContext, options: RunOptions): ScopeValue {
+function scopeOption(context: Identifying, options: RunOptions): ScopeValue {
   if ("scope" in options) return scopeValueOf(options.scope);
   try {
     return context.defaultScope();

@@ -34,8 +34,8 @@ import type { ClaimOutcome, ClaimRequest, CompleteRequest } from "./store-calls.
 export type JoinedClaimOutcome = ClaimOutcome | { readonly kind: "contended" };
 
 /**
- * A point of the caller's transaction to go back to. The last one made ends first. `release` keeps what was done since, and
- * `rollback` undoes it; either ends the savepoint, and the transaction goes on.
+ * A point of the caller's transaction to go back to. `release` keeps what was done since, and `rollback` undoes it; either
+ * ends the savepoint, with all that were made after it, and the transaction goes on.
  */
 export interface Savepoint {
   release(): Promise<void>;
@@ -43,12 +43,12 @@ export interface Savepoint {
 }
 
 /** A caller's transaction, as a store takes part in it. Its calls do not overlap: each is made when the one before has ended. */
-export interface JoinedTransaction<Held> {
+export interface JoinedTransaction {
   /**
-   * What the work writes through: what was handed over, or the same with a guard around it. Once the database has ended the
+   * What the work writes through: what was handed over (the port's `Held`), or the same with a guard around it. Once the database has ended the
    * transaction, its statements throw `TRANSACTION_ABORTED`, where they would otherwise be committed one by one.
    */
-  readonly handle: Held;
+  readonly handle: unknown;
   savepoint(): Promise<Savepoint>;
   /**
    * Claims several keys, in the order of the keys whatever order they come in, so that two such transactions never wait for

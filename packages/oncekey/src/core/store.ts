@@ -78,7 +78,19 @@ export interface StoreTraits {
   readonly reach: "process" | "host" | "network";
 }
 
-/** A registration for wake-ups; `close` may be called more than once. */
+/**
+ * What a store has noticed by itself, outside any call.
+ *
+ * - `warning`: what an operator should know before trusting it, found after it was made.
+ * - `server-replaced`: another server holds the records than before (restarted, or a replica that was promoted), and may lack
+ *   the last of them.
+ */
+export interface StoreNotice {
+  readonly kind: "warning" | "server-replaced";
+  readonly text: string;
+}
+
+/** A registration for wake-ups or notices; `close` may be called more than once. */
 export interface Watch {
   close(): void;
 }
@@ -130,6 +142,8 @@ export interface Store<Tx = unknown, Held = never> {
   readonly traits: StoreTraits;
   /** What an operator should know before trusting it, found when it was made; the core reports each as an event. */
   readonly warnings?: readonly string[];
+  /** Tells `listen` of every warning so far, and of every notice from now on; the core reports each as an event. */
+  notices?(listen: (notice: StoreNotice) => void): Watch;
 
   /**
    * Makes the caller the only executor of `key`, or says why it cannot be.
@@ -170,7 +184,7 @@ export interface Store<Tx = unknown, Held = never> {
   begin?(request: TransactionRequest): TransactionSession<Tx>;
 
   /** Takes part in a transaction that the caller holds. Runs no statement by itself. */
-  join?(transaction: Held): JoinedTransaction<Held>;
+  join?(transaction: Held): JoinedTransaction;
   /**
    * Makes sure, until the caller's transaction ends, that nobody takes this claim over, releases, resolves or forgets it;
    * whoever tries meets a live claim. Renewals and the completion of its own holder pass.

@@ -18,8 +18,8 @@ export type GuaranteeOf<Tx> = [Tx] extends [never] ? Exclude<Guarantee, "exactly
  */
 export type TransactionOf<Tx, G extends Guarantee> = G extends "exactly-once" ? Tx : undefined;
 
-/** One attempt, as its work sees it. */
-export interface Work<Tx = unknown, G extends Guarantee = Guarantee> {
+/** One attempt, as its work sees it. `Held`: what the store needs of a transaction to guard it; `never` if it can guard none. */
+export interface Work<Tx = unknown, G extends Guarantee = Guarantee, Held = never> {
   /** Fires when the claim is lost: stop before the next effect. Late while the event loop is blocked; see `assertHeld`. */
   readonly signal: AbortSignal;
   /** What the policy promises of it. */
@@ -40,6 +40,16 @@ export interface Work<Tx = unknown, G extends Guarantee = Guarantee> {
    * @throws OncekeyError `LEASE_LOST`, `RUN_TOO_LONG` or `STORE_UNAVAILABLE`.
    */
   confirm(): Promise<void>;
+  /**
+   * Pins this claim in a transaction of your own, as its first statement: whoever has taken the claim over by then makes it
+   * throw, and nobody can take it over until that transaction ends. It fences what you write there; the completion is still a
+   * commit of its own, so it is not exactly-once. The claim goes on being renewed.
+   *
+   * Does not compile for a store whose records no transaction of yours can reach.
+   *
+   * @throws OncekeyError `LEASE_LOST` or `RUN_TOO_LONG`: roll back. `RETRY_TRANSACTION`, `TRANSACTION_ABORTED`.
+   */
+  guard(transaction: Held): Promise<void>;
   /**
    * An idempotency key for the service `name`. It depends on the operation's identity alone: the same over all attempts,
    * processes and deploys, so that the other side recognises a second try. 43 characters of `A-Z a-z 0-9 - _`.
@@ -71,6 +81,7 @@ export function createWork<Tx>(
     transaction,
     assertHeld: lease.assertHeld,
     confirm: lease.confirm,
+    guard: lease.guard,
     downstreamKey: (name) => downstreamKeyOf(key, name),
     notPerformed,
   };
