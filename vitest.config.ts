@@ -50,6 +50,8 @@ export default defineConfig({
           name: "servers",
           include: ["packages/*/test/servers/**/*.test.ts"],
           globalSetup: "packages/oncekey/test/servers/support/global-setup.ts",
+          // The fault proofs wait for leases most of the time, many at once.
+          maxConcurrency: 12,
         },
       },
     ],

@@ -1,0 +1,174 @@
+/**
+ * @module test/servers/faults/apps/caller
+ *
+ * An application as far as these tests need one: it protects work whose effect is a line in the log (or, under exactly-once, a row), and
+ * tells the points that it passes. Tests run it in their own process and, to be killed or stopped, in others (`app.mjs`).
+ */
+import { randomUUID } from "node:crypto";
+import { createIdempotency, isOncekeyError } from "oncekey";
+
+/**
+ * The points of one call, in their order. A test can hold a call at any of them.
+ *
+ * @typedef {"before-claim" | "claimed" | "after-effect" | "before-completion" | "after-completion" | "before-answer"} Point
+ *
+ * @typedef {object} CallOptions
+ * @property {string} label names the key
+ * @property {import("oncekey").Guarantee} guarantee
+ * @property {number} [waitMs] waits for a call in flight; else it is refused
+ * @property {number} [workMs] how long the work takes before its effect
+ * @property {boolean} [confirms] the work asks whether it still holds its claim right before its effect
+ * @property {boolean} [throws] the work throws after its effect
+ * @property {Point} [haltAt]
+ *
+ * @typedef {{ readonly kind: "executed" | "replayed" | "unprotected", readonly run: string } | { readonly kind: "refused", readonly code: string }} Outcome
+ *
+ * @typedef {object} CallerOptions
+ * @property {string} name of this process, for the log
+ * @property {import("./stores.mjs").Opened} opened
+ * @property {import("./effect-log.mjs").EffectLog} log
+ * @property {number} leaseMs
+ * @property {import("oncekey").Policy} [policy]
+ * @property {number} [loses] the share of store calls that are never answered; half of them land
+ * @property {(point: Point, label: string) => Promise<void>} [onPoint]
+ */
+
+/** @param {CallerOptions} options */
+export function createCaller({
+  name,
+  opened,
+  log,
+  leaseMs,
+  policy = {},
+  loses = 0,
+  onPoint = async () => {},
+}) {
+  /** @type {Map<string, Point>} */
+  const halts = new Map();
+  const pass = async (/** @type {Point} */ point, /** @type {string} */ label) => {
+    if (halts.get(label) === point) await onPoint(point, label);
+  };
+  const idempotency = createIdempotency({
+    store: watchedStore(loses === 0 ? opened.store : lossyStore(opened.store, loses), pass),
+    scope: "global",
+    leaseMs,
+    acceptsLostWrites: true,
+    ...policy,
+    onEvent: (event) => {
+      if ("operation" in event)
+        log.append({ kind: "event", type: event.type, label: event.operation, process: name });
+    },
+  });
+
+  /** @param {CallOptions} options */
+  const work = ({ label, guarantee, workMs = 0, confirms = false, throws = false }) => {
+    const run = randomUUID();
+    return async (/** @type {import("oncekey").Work<any>} */ { attempt, transaction, assertHeld }) => {
+      log.append({ kind: "start", label, run, attempt, process: name });
+      await pass("claimed", label);
+      if (workMs > 0) await new Promise((resolve) => setTimeout(resolve, workMs));
+      if (confirms) assertHeld();
+      if (guarantee === "exactly-once") await opened.insert?.(transaction, { label, run });
+      else log.append({ kind: "effect", label, run, attempt, process: name });
+      await pass("after-effect", label);
+      if (throws) throw new Error("declined");
+      return { run };
+    };
+  };
+
+  /**
+   * @param {CallOptions} options
+   * @returns {Promise<Outcome>} rejects only with what is no refusal of the library
+   */
+  async function call(options) {
+    const { label, guarantee, waitMs, haltAt } = options;
+    if (haltAt) halts.set(label, haltAt);
+    const of = { operation: label, key: "k", input: 1, guarantee };
+    const onInFlight = waitMs === undefined ? "reject" : { waitMs };
+    try {
+      const { kind, result } = await idempotency.runWithOutcome(
+        { ...of, onInFlight: /** @type {import("oncekey").OnInFlight} */ (onInFlight) },
+        work(options),
+      );
+      await pass("before-answer", label);
+      log.append({ kind: "answer", label, how: kind, run: result.run, process: name });
+      return { kind, run: result.run };
+    } catch (error) {
+      if (!isOncekeyError(error)) throw error;
+      log.append({ kind: "refusal", label, code: error.code, process: name });
+      return { kind: "refused", code: error.code };
+    }
+  }
+
+  return { call, close: () => idempotency.close({ graceMs: 2_000 }), store: opened.store, halts };
+}
+
+/**
+ * A store whose calls pass the points that lie between the core and it.
+ *
+ * @param {import("oncekey").Store<any>} store
+ * @param {(point: Point, label: string) => Promise<void>} pass
+ * @returns {import("oncekey").Store<any>}
+ */
+function watchedStore(store, pass) {
+  const { begin } = store;
+  return {
+    ...store,
+    claim: async (request) => {
+      await pass("before-claim", request.operation);
+      return store.claim(request);
+    },
+    complete: async (request) => {
+      await pass("before-completion", request.operation);
+      const outcome = await store.complete(request);
+      await pass("after-completion", request.operation);
+      return outcome;
+    },
+    ...(begin && {
+      begin: (request) => {
+        const session = begin(request);
+        return {
+          ...session,
+          commit: async (outcome, what) => {
+            await pass("before-completion", request.operation);
+            const result = await session.commit(outcome, what);
+            await pass("after-completion", request.operation);
+            return result;
+          },
+        };
+      },
+    }),
+  };
+}
+
+/**
+ * A store that does not answer every call, as a network that loses packets both on the way there and on the way back.
+ *
+ * @param {import("oncekey").Store<any>} store
+ * @param {number} share
+ * @returns {import("oncekey").Store<any>}
+ */
+function lossyStore(store, share) {
+  let calls = 0;
+  const each = Math.round(1 / share);
+  /**
+   * @template Request, Answer
+   * @param {(request: Request) => Promise<Answer>} send
+   * @returns {(request: Request) => Promise<Answer>}
+   */
+  const lossy = (send) => async (request) => {
+    calls += 1;
+    if (calls % each !== 0) return send(request);
+    // By turns: the request is lost, the answer is lost.
+    if (calls % (2 * each) === 0) await send(request);
+    return new Promise(() => {});
+  };
+  return {
+    ...store,
+    claim: lossy(store.claim),
+    extend: lossy(store.extend),
+    complete: lossy(store.complete),
+    release: lossy(store.release),
+    status: lossy(store.status),
+  };
+}
