@@ -1,0 +1,67 @@
+/**
+ * @module
+ * What an error of Postgres means here.
+ *
+ * Invariant: only what the server has said itself (a code of SQLSTATE) tells that a statement did nothing; an error without
+ * one is a lost connection, and its statement may have landed.
+ */
+import { configurationError, isOncekeyError, OncekeyError } from "../../core/errors.js";
+import type { BatchFault } from "../batch-sending.js";
+
+/** The code of an error that the server sent. Clients' own errors have codes too (`EPIPE`), but no severity. */
+export function sqlStateOf(error: unknown): string | undefined {
+  if (typeof error !== "object" || error === null) return undefined;
+  const { code, severity } = error as { readonly code?: unknown; readonly severity?: unknown };
+  if (typeof code !== "string" || typeof severity !== "string") return undefined;
+  return /^[0-9A-Z]{5}$/.test(code) ? code : undefined;
+}
+
+/** The server is going down, or has ended this session: the statement may have landed all the same. */
+export function isConnectionLost(error: unknown): boolean {
+  if (isOncekeyError(error)) return false;
+  const state = sqlStateOf(error);
+  return state === undefined || state.startsWith("57P") || state.startsWith("08");
+}
+
+/** Serialization failure, deadlock. */
+export function isRepeatable(error: unknown): boolean {
+  const state = sqlStateOf(error);
+  return state === "40001" || state === "40P01";
+}
+
+export function batchFaultOf(error: unknown): BatchFault {
+  if (isOncekeyError(error) || error instanceof TypeError) return "entry";
+  if (isConnectionLost(error) || isRepeatable(error)) return "passing";
+  // Data exceptions, violated constraints, exceeded limits.
+  return /^(?:22|23|54)/.test(sqlStateOf(error) ?? "") ? "entry" : "other";
+}
+
+/** An error as the coded error that the port promises; coded errors pass as they are. */
+export function unavailable(cause: unknown): OncekeyError {
+  if (isOncekeyError(cause)) return cause;
+  const why = cause instanceof Error ? cause.message : String(cause);
+  switch (sqlStateOf(cause)) {
+    case "25006":
+      return configurationError("postgresStore", [
+        "the server is read-only (a standby, or default_transaction_read_only is on): connect to the primary",
+      ]);
+    case "42P01":
+    case "42703":
+    case "3F000":
+      return notMigrated(why);
+    case "42501":
+      return configurationError("postgresStore", [
+        `the database user may not do this: ${why}. It needs SELECT, INSERT, UPDATE and DELETE on the tables`,
+      ]);
+    default: {
+      const message = `Postgres cannot be used now: ${why}. The call may be repeated once the cause is gone.`;
+      return new OncekeyError("STORE_UNAVAILABLE", message, { retryAfterMs: 1_000, cause });
+    }
+  }
+}
+
+export function notMigrated(why: string): OncekeyError<"CONFIGURATION_INVALID"> {
+  return configurationError("postgresStore", [
+    `its tables are missing or older than this package needs (${why}): apply what postgresMigrations() gives with your migration tool, or call await store.migrate()`,
+  ]);
+}

@@ -1,0 +1,20 @@
+/**
+ * @module
+ * `oncekey/stores/postgres`: records in a Postgres database.
+ */
+export type {
+  InTransaction,
+  ListenHandlers,
+  Listening,
+  PoolOptions,
+  PostgresConnection,
+  PostgresDriver,
+  PostgresParam,
+  PostgresPool,
+  PostgresRow,
+  PostgresStatement,
+} from "./driver.js";
+export type { PostgresStoreOptions } from "./options.js";
+export { fromPg, type PgPool, type PgPoolSettings, type PgTransaction } from "./pg.js";
+export { type PostgresMigrationsOptions, postgresMigrations } from "./schema.js";
+export { type PostgresStore, postgresStore } from "./store.js";

@@ -1,0 +1,203 @@
+/**
+ * @module
+ * Exactly-once work: its rows and its completion in one transaction, on a connection of the store's own.
+ *
+ * It begins with the work's first statement. The claim has been committed before, with its lease, so nobody waits for this
+ * transaction; its last statement completes the record, and if the token no longer holds the key, everything is rolled back.
+ *
+ * Invariants: ends exactly once; never open for longer than `maxTransactionMs`; after a lost connection no statement runs outside
+ * it. Committing, and what its three results are, is left to `work.ts`.
+ */
+import { systemClock, type Timer } from "../../core/clock.js";
+import { OncekeyError } from "../../core/errors.js";
+import type { StoredOutcome } from "../../core/record.js";
+import type { CommitOutcome, TransactionRequest, TransactionSession } from "../../core/store.js";
+import type { PostgresConnection, PostgresDriver } from "./driver.js";
+import { isConnectionLost, unavailable } from "./faults.js";
+import { commitWork, completePlainly, messageOf, type WorkPlace } from "./work.js";
+
+export interface SessionPlace<Tx> extends WorkPlace {
+  readonly driver: PostgresDriver<Tx>;
+  /** Waits for one of the connections for work. */
+  readonly take: () => Promise<PostgresConnection<Tx>>;
+}
+
+interface Open<Tx> {
+  readonly kind: "open";
+  readonly connection: PostgresConnection<Tx>;
+  /** Marks the transaction, so that a statement can tell whether it still runs in it. */
+  readonly mark: string;
+  readonly timer: Timer;
+}
+
+type Phase<Tx> =
+  | { readonly kind: "unused" }
+  | { readonly kind: "opening"; readonly opening: Promise<void> }
+  | Open<Tx>
+  /** Rolled back although the work had not ended. */
+  | { readonly kind: "aborted"; readonly error: OncekeyError }
+  | { readonly kind: "closed" };
+
+export function beginSession<Tx>(
+  place: SessionPlace<Tx>,
+  request: TransactionRequest,
+): TransactionSession<Tx> {
+  const outstanding = createOutstanding();
+  let phase: Phase<Tx> = { kind: "unused" };
+  let used = false;
+
+  async function begin(): Promise<void> {
+    try {
+      const connection = await place.take();
+      const mark = await started(connection, place.driver, request);
+      if (phase.kind !== "opening") {
+        await leave(connection, false);
+        throw closed("it has ended");
+      }
+      const timer = systemClock.setTimer(tooOld, request.maxTransactionMs);
+      phase = { kind: "open", connection, mark, timer };
+    } catch (cause) {
+      const error = unavailable(cause);
+      if (phase.kind === "opening") phase = { kind: "aborted", error };
+      throw error;
+    }
+  }
+
+  function tooOld(): void {
+    const { maxTransactionMs } = request;
+    void end({
+      kind: "aborted",
+      error: closed(`it was open for longer than ${maxTransactionMs} ms and was rolled back`),
+    });
+  }
+
+  /** Whatever has not been committed is rolled back. */
+  async function end(next: Phase<Tx>): Promise<void> {
+    const before = phase;
+    phase = next;
+    if (before.kind !== "open") return;
+    before.timer.cancel();
+    // A connection that is still busy cannot be told to roll back: losing it does the same.
+    await leave(before.connection, outstanding.count() > 0);
+  }
+
+  async function takeOpen(): Promise<PostgresConnection<Tx>> {
+    if (phase.kind === "unused") phase = { kind: "opening", opening: begin() };
+    if (phase.kind === "opening") await phase.opening;
+    if (phase.kind === "aborted") throw phase.error;
+    if (phase.kind !== "open") throw closed("it has ended");
+    if (phase.connection.isLost()) throw await lost();
+    return phase.connection;
+  }
+
+  async function statement<T>(perform: (client: Tx) => Promise<T>): Promise<T> {
+    const connection = await takeOpen();
+    used = true;
+    try {
+      return await perform(connection.client);
+    } catch (error) {
+      if (connection.isLost() || isConnectionLost(error)) await lost();
+      throw error;
+    }
+  }
+
+  async function lost(): Promise<OncekeyError> {
+    const message =
+      "The connection was lost in the transaction. Nothing was kept; the work has to run again.";
+    const error = new OncekeyError("TRANSACTION_ABORTED", message);
+    if (phase.kind === "open") await end({ kind: "aborted", error });
+    return error;
+  }
+
+  async function commit(outcome: StoredOutcome, what: "everything" | "record"): Promise<CommitOutcome> {
+    // A statement that the work did not await belongs to the transaction all the same.
+    await outstanding.settled();
+    const before = phase;
+    phase = { kind: "closed" };
+    return commitPhase(place, before, request, outcome, what);
+  }
+
+  return {
+    handle: place.driver.handle((perform) => outstanding.add(statement(perform))),
+    used: () => used,
+    commit,
+    rollback: () => end({ kind: "closed" }),
+  };
+}
+
+async function commitPhase<Tx>(
+  place: SessionPlace<Tx>,
+  phase: Phase<Tx>,
+  request: TransactionRequest,
+  outcome: StoredOutcome,
+  what: "everything" | "record",
+): Promise<CommitOutcome> {
+  switch (phase.kind) {
+    case "unused":
+      return completePlainly(place, request, outcome);
+    case "open":
+      phase.timer.cancel();
+      if (what === "everything") return commitWork(place, phase, request, outcome);
+      await leave(phase.connection, false);
+      return completePlainly(place, request, outcome);
+    case "aborted":
+      return { kind: "refused", reason: messageOf(phase.error) };
+    default:
+      throw closed("it has ended");
+  }
+}
+
+async function started<Tx>(
+  connection: PostgresConnection<Tx>,
+  { hasSessions }: PostgresDriver<Tx>,
+  { maxTransactionMs }: TransactionRequest,
+): Promise<string> {
+  const mark = crypto.randomUUID();
+  const atMost = Math.ceil(maxTransactionMs);
+  const bounds = hasSessions
+    ? [`SET LOCAL statement_timeout = ${atMost}`, `SET LOCAL idle_in_transaction_session_timeout = ${atMost}`]
+    : [];
+  try {
+    await connection.begin([...bounds, `SET LOCAL oncekey.transaction = '${mark}'`]);
+    return mark;
+  } catch (error) {
+    connection.destroy();
+    throw error;
+  }
+}
+
+/** Rolls back and gives the connection back; one that is `busy`, or that does not obey, is destroyed. */
+async function leave<Tx>(connection: PostgresConnection<Tx>, busy: boolean): Promise<void> {
+  if (busy || connection.isLost()) {
+    connection.destroy();
+    return;
+  }
+  try {
+    await connection.rollback();
+    connection.free();
+  } catch {
+    connection.destroy();
+  }
+}
+
+/** The statements that have not ended. */
+function createOutstanding() {
+  const pending = new Set<Promise<unknown>>();
+  return {
+    count: () => pending.size,
+    add<T>(statement: Promise<T>): Promise<T> {
+      const done = (): void => void pending.delete(statement);
+      pending.add(statement);
+      statement.then(done, done);
+      return statement;
+    },
+    async settled(): Promise<void> {
+      while (pending.size > 0) await Promise.allSettled(pending);
+    },
+  };
+}
+
+function closed(reason: string): OncekeyError<"TRANSACTION_CLOSED"> {
+  const message = `The transaction takes no more statements: ${reason}. Await every statement inside the work.`;
+  return new OncekeyError("TRANSACTION_CLOSED", message);
+}
