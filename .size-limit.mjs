@@ -19,6 +19,8 @@ const budgets = {
   "./presets": 1,
   "./stores": 6,
   "./stores/memory": 10,
+  "./stores/mysql": 24,
+  "./stores/redis": 16,
   "./stores/sqlite": 16,
   "./testing": 58,
 };

@@ -40,6 +40,9 @@ export function createEngine({ store, clock, limits, emit, waitUntil }: EngineOp
   const { maxPendingCompletions, maxAbandonedClaims, maxPendingBytes: maxBytes } = limits;
   const completions = createBackground(clock, { maxTasks: maxPendingCompletions, maxBytes, waitUntil });
   const letGo = createBackground(clock, { maxTasks: maxAbandonedClaims, maxBytes, waitUntil });
+  const notices = store.notices?.(({ kind, text }) =>
+    emit({ type: kind === "warning" ? "warning" : "store-replaced", text }),
+  );
   return {
     store,
     clock,
@@ -53,6 +56,7 @@ export function createEngine({ store, clock, limits, emit, waitUntil }: EngineOp
     waiting: createWaiting({ store, calls, waits, limits, nowMs: () => clock.monotonicMs() }),
     here: new Map(),
     mint: createMint(),
+    notices,
     closing: false,
     whenIdle: undefined,
   };
@@ -87,5 +91,6 @@ export async function closeEngine(engine: Engine, graceMs: number): Promise<Clos
     engine.completions.close(restMs),
     engine.letGo.close(restMs),
   ]);
+  engine.notices?.close();
   return { unfinishedWork: engine.here.size, unlandedCompletions };
 }

@@ -13,7 +13,7 @@ import type { Fingerprint } from "./fingerprint.js";
 import type { ClaimToken, RecordKey } from "./record.js";
 import type { Schedule } from "./schedule.js";
 import type { Settlement } from "./settlement.js";
-import type { Store } from "./store.js";
+import type { Store, Watch } from "./store.js";
 import type { Waiting } from "./waiting.js";
 
 /** What runs, or is about to, in this process. */
@@ -39,6 +39,8 @@ export interface Engine {
   readonly emit: EventListener;
   readonly here: Map<RecordKey, Here>;
   readonly mint: () => ClaimToken;
+  /** What the store notices by itself is listened to until the end. */
+  readonly notices: Watch | undefined;
   /** Set by `close`: nothing new is claimed. */
   closing: boolean;
   /** Called whenever something that ran here has ended. */

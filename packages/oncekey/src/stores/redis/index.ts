@@ -1,0 +1,19 @@
+/**
+ * @module
+ * `oncekey/stores/redis`: the store on Redis or Valkey.
+ */
+export type {
+  RedisArgument,
+  RedisCommand,
+  RedisConnection,
+  RedisDriver,
+  RedisEvents,
+  RedisNode,
+  RedisReply,
+  Timeouts,
+} from "./driver.js";
+export type { DurabilityOptions } from "./durability.js";
+export { fromIoredis, type IoredisClient, type IoredisCluster } from "./ioredis.js";
+export { fromNodeRedis, type NodeRedisClient, type NodeRedisCluster } from "./node-redis.js";
+export type { RedisStoreOptions } from "./options.js";
+export { type RedisStore, redisStore } from "./store.js";

@@ -1,0 +1,142 @@
+/**
+ * @module
+ * A record as the one value that Redis keeps under its key, as it is written.
+ *
+ * ```
+ * O1 S h b  claimedAt changedAt lease retention attempt  token meta head  | token | meta | head | body
+ * ```
+ *
+ * The head line is ASCII of fixed width, so that a script can check and change its parts by their place and never has to
+ * understand the rest. Instants and durations are milliseconds of the server's clock. When a claim's lease ends is not in
+ * it: it is the key's own expiry less the retention.
+ *
+ * Invariant: a released layout is never edited; another one gets another `FORMAT`. Reading is left to `reading.ts`.
+ */
+import type { Guarantee, OnLapse, RecordState, StoredOutcome, StoredRecord } from "../../core/record.js";
+import type { ClaimIdentity } from "../../core/store.js";
+
+/** Begins every value of this version. */
+export const FORMAT = "O1";
+export const LETTERS = {
+  claimed: "C",
+  unknown: "U",
+  completed: "D",
+  released: "R",
+} as const satisfies Record<RecordState, string>;
+export const GUARANTEES: readonly Guarantee[] = ["at-least-once", "at-most-once", "exactly-once"];
+export const ON_LAPSE: readonly OnLapse[] = ["takeover", "hold"];
+
+/** Places in the head line: where each part begins, and where it ends. */
+export const PLACES = {
+  state: [2, 3],
+  headKind: [3, 4],
+  bodyKind: [4, 5],
+  claimedAtMs: [5, 18],
+  changedAtMs: [18, 31],
+  leaseMs: [31, 43],
+  retentionMs: [43, 55],
+  attempt: [55, 61],
+  tokenBytes: [61, 64],
+  metaBytes: [64, 70],
+  headBytes: [70, 79],
+} as const satisfies Record<string, readonly [from: number, to: number]>;
+export const HEAD_LINE_BYTES = 79;
+
+/** An instant that the value leaves open: the claim was never renewed, so its expiry says when it was made. */
+const OPEN = "0".repeat(13);
+const NO_HEAD = "000000000";
+/** UTF-8 cannot hold half of a surrogate pair. */
+const LONE_SURROGATE = /\p{Surrogate}/u;
+
+/** `[scopeId, operation, label, fingerprint, guarantee, onLapse, lastCode, leaseEndsAtMs, reconciler's token, its lease's end]` */
+export type Meta = readonly [
+  string,
+  string,
+  string | null,
+  string,
+  number,
+  number,
+  string | null,
+  number | null,
+  string | null,
+  number | null,
+];
+
+/** The value of a new claim. Its instants are left to the server. */
+export function encodeClaim(request: ClaimIdentity): string {
+  const { token, scopeId, operation, label, fingerprint, guarantee, onLapse } = request;
+  const meta = JSON.stringify([
+    scopeId,
+    operation,
+    label ?? null,
+    fingerprint,
+    GUARANTEES.indexOf(guarantee),
+    ON_LAPSE.indexOf(onLapse),
+    null,
+    null,
+    null,
+    null,
+  ] satisfies Meta);
+  const times = durations(request.leaseMs, request.retentionMs);
+  return `${FORMAT}C--${OPEN}${OPEN}${times}000001${sizes(token, meta)}${NO_HEAD}${token}${meta}`;
+}
+
+/** @throws TypeError if the record breaks its own rules, which no transition does. */
+export function encodeRecord(record: StoredRecord): Buffer {
+  const { outcome, reconciler, token, state } = record;
+  if ((state === "completed") !== (outcome !== undefined)) throw new TypeError("Outcome and state disagree");
+  const meta = JSON.stringify([
+    record.scopeId,
+    record.operation,
+    record.label ?? null,
+    record.fingerprint,
+    GUARANTEES.indexOf(record.guarantee),
+    ON_LAPSE.indexOf(record.onLapse),
+    record.lastCode ?? null,
+    state === "unknown" ? Math.round(record.leaseEndsAtMs) : null,
+    reconciler?.token ?? null,
+    reconciler === undefined ? null : Math.round(reconciler.leaseEndsAtMs),
+  ] satisfies Meta);
+  const instants = digits(record.claimedAtMs, 13) + digits(record.changedAtMs, 13);
+  const times = durations(record.leaseMs, record.retentionMs);
+  const { kinds, headBytes, head, body } = encodeOutcome(outcome);
+  const text = `${FORMAT}${LETTERS[state]}${kinds}${instants}${times}${digits(record.attempt, 6)}${sizes(token, meta)}${headBytes}${token}${meta}${head}`;
+  return body === undefined ? Buffer.from(text) : Buffer.concat([Buffer.from(text), body]);
+}
+
+export interface EncodedOutcome {
+  /** Kind of head and kind of body, as they stand in the head line. */
+  readonly kinds: string;
+  readonly headBytes: string;
+  readonly head: string;
+  /** `undefined`: there is none (a tombstone). */
+  readonly body: Buffer | undefined;
+}
+
+export function encodeOutcome(outcome: StoredOutcome | undefined): EncodedOutcome {
+  if (outcome === undefined) return { kinds: "--", headBytes: NO_HEAD, head: "", body: undefined };
+  const faithful = !LONE_SURROGATE.test(outcome.head);
+  const head = faithful ? outcome.head : JSON.stringify(outcome.head);
+  const { body } = outcome;
+  return {
+    kinds: `${faithful ? "T" : "J"}${body === undefined ? "-" : "B"}`,
+    headBytes: digits(Buffer.byteLength(head), 9),
+    head,
+    body: body === undefined ? undefined : Buffer.from(body.buffer, body.byteOffset, body.byteLength),
+  };
+}
+
+function durations(leaseMs: number, retentionMs: number): string {
+  return digits(leaseMs, 12) + digits(retentionMs, 12);
+}
+
+function sizes(token: string, meta: string): string {
+  return digits(Buffer.byteLength(token), 3) + digits(Buffer.byteLength(meta), 6);
+}
+
+/** A whole number in a fixed number of digits. */
+export function digits(value: number, width: number): string {
+  const text = String(Math.round(value));
+  if (!/^\d+$/.test(text) || text.length > width) throw new TypeError("A number is out of range");
+  return text.padStart(width, "0");
+}

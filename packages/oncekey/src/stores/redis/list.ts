@@ -1,0 +1,175 @@
+/**
+ * @module
+ * Paging through records for operators, by walking the keys of each server.
+ *
+ * There is no index: it would be one more write for each claim, and in a cluster on another server. A walk looks at every
+ * key of the server once, a thousand per step, and sends only those in the states that are asked for; a page ends when it is
+ * full, and after a second at the latest, so it may be short and not the last. Invariants: pages follow the order of
+ * `SCAN`, which shows every record that is there throughout, and none twice unless the server shrinks its table meanwhile;
+ * what one step brings is on one page, so that a record that comes or goes moves no other. A key that holds something else
+ * takes its place on the page, so that it hides none of the others.
+ */
+import { configurationError } from "../../core/errors.js";
+import { MAX_PAGE } from "../../core/limits.js";
+import { describeRecord, type RecordInfo, type RecordKey } from "../../core/record.js";
+import type { ListRequest, RecordPage } from "../../core/store.js";
+import type { RedisNode, RedisReply } from "./driver.js";
+import { LETTERS } from "./layout.js";
+import type { Glance } from "./reading.js";
+import type { GlanceAt, Records } from "./records.js";
+import { SCRIPTS } from "./scripts.js";
+import type { Wire } from "./wire.js";
+
+/** Keys looked at in one step: about a millisecond of the server's time. */
+const MOST_PER_STEP = 1_000;
+const LEAST_PER_STEP = 10;
+const PAGE_MS = 1_000;
+
+export interface ListSource {
+  readonly wire: Wire;
+  readonly records: Records;
+  readonly prefix: string;
+  readonly nodes: () => Promise<readonly RedisNode[]>;
+  readonly monotonicMs: () => number;
+}
+
+/** Where a walk goes on. */
+interface Place {
+  readonly node: number;
+  /** The server's own cursor. */
+  readonly scan: string;
+  /** Shown already, of a place with more records than one page. */
+  readonly shown: ReadonlySet<RecordKey>;
+}
+
+type Listed = RecordInfo | { readonly unreadable: RecordKey };
+
+/** @throws OncekeyError `CONFIGURATION_INVALID` for a limit or a cursor that no page gave. */
+export async function listRecords(source: ListSource, request: ListRequest): Promise<RecordPage> {
+  const limit = checkedLimit(request.limit);
+  await source.wire.ready();
+  const walk: Walk = {
+    source,
+    request,
+    limit,
+    nodes: await source.nodes(),
+    endsAtMs: source.monotonicMs() + PAGE_MS,
+    found: [],
+    place: placeOf(request.cursor),
+    count: Math.min(Math.max(limit, LEAST_PER_STEP), MOST_PER_STEP),
+  };
+  for (;;) {
+    const node = walk.nodes[walk.place.node];
+    if (node === undefined) return pageOf(walk.found, undefined);
+    const page = await advance(walk, node);
+    if (page !== undefined) return page;
+  }
+}
+
+/** A page in the making. */
+interface Walk {
+  readonly source: ListSource;
+  readonly request: ListRequest;
+  readonly limit: number;
+  readonly nodes: readonly RedisNode[];
+  readonly endsAtMs: number;
+  readonly found: Listed[];
+  place: Place;
+  /** Keys to look at in the next step. */
+  count: number;
+}
+
+/** Takes one step; the page, if it ends with it. */
+async function advance(walk: Walk, node: RedisNode): Promise<RecordPage | undefined> {
+  const { source, request, limit, found, place, count } = walk;
+  const { next, matches } = await step(source, request, node, place, count);
+  const room = limit - found.length;
+  if (matches.length > room) {
+    // Not half of a step: what comes and goes meanwhile would move the rest.
+    if (found.length > 0) return pageOf(found, place);
+    if (count === 1) return partOf(matches, limit, place);
+    walk.count = Math.max(1, count >> 2);
+    return undefined;
+  }
+  found.push(...matches);
+  walk.place = next === "0" ? { ...place, node: place.node + 1, scan: "0" } : { ...place, scan: next };
+  if (matches.length * 2 < room) walk.count = Math.min(count * 2, MOST_PER_STEP);
+  const over = found.length === limit || source.monotonicMs() >= walk.endsAtMs;
+  return over ? pageOf(found, walk.place.node < walk.nodes.length ? walk.place : undefined) : undefined;
+}
+
+async function step(
+  { wire, records, prefix }: ListSource,
+  request: ListRequest,
+  node: RedisNode,
+  { scan, shown }: Place,
+  count: number,
+): Promise<{ readonly next: string; readonly matches: readonly Listed[] }> {
+  const args = [scan, patternOf(prefix), String(count), lettersOf(request)];
+  const [cursor, names] = (await wire.scriptOn(node, SCRIPTS.walk, args)) as readonly RedisReply[];
+  const keys = (names as readonly RedisReply[])
+    .map((name) => records.keyOf(String(name)))
+    .filter((key) => !shown.has(key));
+  const glances = await records.glance(keys);
+  const matches = keys.flatMap((key, index) => listed(key, glances[index], request));
+  return { next: String(cursor), matches };
+}
+
+function listed(key: RecordKey, found: GlanceAt | undefined, request: ListRequest): readonly Listed[] {
+  if (found?.glance === undefined) return [];
+  if (found.glance === "unreadable") return [{ unreadable: key }];
+  const info = infoOf(found.glance, found.nowMs);
+  const { scopeId, operation, state, olderThanMs } = request;
+  const fits =
+    (scopeId === undefined || info.scopeId === scopeId) &&
+    (operation === undefined || info.operation === operation) &&
+    (state === undefined || (state === "lapsed" ? info.lapsed : info.state === state)) &&
+    (olderThanMs === undefined || info.inStateMs >= olderThanMs);
+  return fits ? [info] : [];
+}
+
+/** A record without its result, as an operator sees it. */
+export function infoOf({ record, bodyBytes }: Glance, nowMs: number): RecordInfo {
+  const tombstone = record.state === "completed" && bodyBytes === undefined;
+  return { ...describeRecord(record, nowMs), tombstone, resultBytes: bodyBytes ?? 0 };
+}
+
+function pageOf(found: readonly Listed[], place: Place | undefined): RecordPage {
+  const unreadable = found.flatMap((one) => ("unreadable" in one ? [one.unreadable] : []));
+  return {
+    records: found.flatMap((one) => ("unreadable" in one ? [] : [one])),
+    ...(unreadable.length > 0 && { unreadable }),
+    cursor: place && [place.node, place.scan, ...place.shown].join("."),
+  };
+}
+
+/** One place of the server's table holds more than a page takes. */
+function partOf(matches: readonly Listed[], limit: number, place: Place): RecordPage {
+  const part = matches.slice(0, limit);
+  const keys = part.map((one) => ("unreadable" in one ? one.unreadable : one.key));
+  return pageOf(part, { ...place, shown: new Set([...place.shown, ...keys]) });
+}
+
+function lettersOf({ state }: ListRequest): string {
+  if (state === undefined) return Object.values(LETTERS).join("");
+  return LETTERS[state === "lapsed" ? "claimed" : state];
+}
+
+/** The prefix as it is, then anything. */
+function patternOf(prefix: string): string {
+  return `${prefix.replace(/[\\*?[\]^]/g, "\\$&")}*`;
+}
+
+function checkedLimit(limit: number): number {
+  if (Number.isInteger(limit) && limit >= 1 && limit <= MAX_PAGE) return limit;
+  throw configurationError("The list request", [`limit is a whole number from 1 to ${MAX_PAGE}`]);
+}
+
+function placeOf(cursor: string | undefined): Place {
+  if (cursor === undefined) return { node: 0, scan: "0", shown: new Set() };
+  const [node = "", scan = "", ...shown] = cursor.split(".");
+  if (/^\d{1,5}$/.test(node) && /^\d{1,20}$/.test(scan)) {
+    return { node: Number(node), scan, shown: new Set(shown as RecordKey[]) };
+  }
+  throw configurationError("The list request", ["cursor is not one that a page of this store gave"]);
+}

@@ -1,0 +1,196 @@
+/**
+ * @module
+ * The client `redis` (node-redis): one server or a cluster.
+ *
+ * Invariant: nothing is asked of the application's client but its settings and a duplicate. What is switched off in the
+ * duplicate, and why, stands beside it.
+ */
+import { configurationError } from "../../core/errors.js";
+import {
+  type RedisArgument,
+  type RedisConnection,
+  type RedisDriver,
+  type RedisEvents,
+  type RedisReply,
+  reconnectDelayMs,
+  type Timeouts,
+} from "./driver.js";
+
+/** What is used of a client made by `createClient`. */
+export interface NodeRedisClient {
+  readonly options?: object | undefined;
+  duplicate(overrides?: object): NodeRedisClient;
+  connect(): Promise<unknown>;
+  sendCommand(args: RedisArgument[]): Promise<unknown>;
+  sSubscribe(channel: string, listener: (message: string, channel: string) => unknown): Promise<unknown>;
+  sUnsubscribe(channel: string): Promise<unknown>;
+  on(event: string, listener: (...args: never[]) => void): unknown;
+  destroy(): void;
+}
+
+/** What is used of a client made by `createCluster`. */
+export interface NodeRedisCluster {
+  readonly masters: readonly { readonly address: string }[];
+  duplicate(overrides?: object): NodeRedisCluster;
+  connect(): Promise<unknown>;
+  sendCommand(
+    firstKey: string | undefined,
+    isReadonly: boolean | undefined,
+    args: RedisArgument[],
+  ): Promise<unknown>;
+  nodeClient(node: never): PromiseLike<object> | object;
+  sSubscribe(channel: string, listener: (message: string, channel: string) => unknown): Promise<unknown>;
+  sUnsubscribe(channel: string): Promise<unknown> | undefined;
+  on(event: string, listener: (...args: never[]) => void): unknown;
+  destroy(): void;
+}
+
+/** "$", a bulk string, in the client's table of types: what was stored as bytes comes back as bytes. */
+const BULK_STRING = 36;
+/** No timer for each command: the connection has one. */
+const COMMAND_OPTIONS = { typeMapping: { [BULK_STRING]: Buffer }, timeout: undefined };
+
+/**
+ * The client `redis` (node-redis), made by `createClient` or `createCluster`.
+ *
+ * The store makes connections of its own from the client's settings, and never uses or closes the client itself, which may be
+ * closed or not connected yet.
+ *
+ * @throws OncekeyError `CONFIGURATION_INVALID` if it is no client of node-redis.
+ */
+export function fromNodeRedis(client: NodeRedisClient | NodeRedisCluster): RedisDriver {
+  const given = client as Partial<NodeRedisClient & NodeRedisCluster> | null | undefined;
+  if (typeof given?.sSubscribe !== "function" || typeof given.duplicate !== "function") {
+    throw configurationError("The driver node-redis", [
+      "it takes a client of the package redis, made by createClient or createCluster (not createSentinel or createClientPool)",
+    ]);
+  }
+  const cluster = "masters" in given;
+  const { keyPrefix } = settingsOf(client);
+  return {
+    name: "node-redis",
+    replicated: cluster,
+    cluster,
+    keyPrefix: keyPrefix?.toString() ?? "",
+    open: (events, timeouts) =>
+      cluster
+        ? openCluster(client as NodeRedisCluster, events, timeouts)
+        : openSingle(client as NodeRedisClient, events, timeouts),
+  };
+}
+
+interface Settings {
+  readonly keyPrefix?: string | Buffer | undefined;
+  readonly socket?: object | undefined;
+  /** Of a cluster: the settings of each of its nodes. */
+  readonly defaults?: { readonly socket?: object | undefined } | undefined;
+}
+
+function settingsOf(client: object): Settings {
+  const { options, _options } = client as { readonly options?: Settings; readonly _options?: Settings };
+  return options ?? _options ?? {};
+}
+
+/** Of each connection, whoever makes it. */
+function nodeOptions({ answerMs }: Timeouts, socket: object | undefined) {
+  return {
+    // While the server is away calls fail at once, and what was not sent yet is never sent.
+    disableOfflineQueue: true,
+    // A server that is silent for so long is given up; the pings are what it has to answer when nobody asks.
+    pingInterval: Math.ceil(answerMs / 3),
+    socket: {
+      ...socket,
+      connectTimeout: answerMs,
+      socketTimeout: answerMs,
+      reconnectStrategy: reconnectDelayMs,
+    },
+  };
+}
+
+function openSingle(client: NodeRedisClient, events: RedisEvents, timeouts: Timeouts): RedisConnection {
+  const own = nodeOptions(timeouts, settingsOf(client).socket);
+  const connect = (onReady: () => void, overrides: object): NodeRedisClient => {
+    const one = client.duplicate({ ...own, commandOptions: COMMAND_OPTIONS, ...overrides });
+    one.on("error", () => events.lost());
+    one.on("ready", onReady);
+    one.connect().catch(ignore);
+    return one;
+  };
+  let commands = connect(events.connected, {});
+  // Subscriptions may wait for their server: they change nothing there. They are renewed before it is ready again.
+  const listener = connect(events.listening, { disableOfflineQueue: false });
+  const send = (_key: string, command: readonly RedisArgument[]) =>
+    commands.sendCommand([...command]) as Promise<RedisReply>;
+  return {
+    send,
+    sendBeside: send,
+    nodes: async () => [{ address: "the server", send: (command) => send("", command) }],
+    subscribe: async (key) => void (await listener.sSubscribe(key, () => events.published(key))),
+    unsubscribe: (key) => void listener.sUnsubscribe(key).catch(ignore),
+    renew() {
+      commands.destroy();
+      commands = connect(events.connected, {});
+    },
+    close() {
+      commands.destroy();
+      listener.destroy();
+    },
+  };
+}
+
+function openCluster(client: NodeRedisCluster, events: RedisEvents, timeouts: Timeouts): RedisConnection {
+  const { defaults } = settingsOf(client);
+  const commands = client.duplicate({
+    defaults: { ...defaults, ...nodeOptions(timeouts, defaults?.socket) },
+    commandOptions: COMMAND_OPTIONS,
+    useReplicas: false,
+    // A redirection was not carried out by whoever gave it, so it is followed; nothing else is sent again.
+    maxCommandRedirections: 4,
+  });
+  commands.on("error", ignore);
+  commands.on("node-error", () => events.lost());
+  commands.on("node-ready", () => {
+    events.changed();
+    events.listening();
+  });
+  let closed = false;
+  const connect = (tries: number): void => {
+    commands.connect().then(events.connected, () => {
+      if (!closed) setTimeout(connect, reconnectDelayMs(tries), tries + 1).unref();
+    });
+  };
+  connect(0);
+  const send = (key: string, command: readonly RedisArgument[]) =>
+    commands.sendCommand(key, false, [...command]) as Promise<RedisReply>;
+  return {
+    send,
+    sendBeside: send,
+    nodes: () =>
+      Promise.all(
+        commands.masters
+          .toSorted((a, b) => (a.address < b.address ? -1 : 1))
+          .map(async (master) => {
+            const node = (await commands.nodeClient(master as never)) as NodeRedisClient;
+            const bytes = (
+              node as unknown as { withCommandOptions(options: object): NodeRedisClient }
+            ).withCommandOptions(COMMAND_OPTIONS);
+            return {
+              address: master.address,
+              send: (command: readonly RedisArgument[]) =>
+                bytes.sendCommand([...command]) as Promise<RedisReply>,
+            };
+          }),
+      ),
+    subscribe: async (key) => void (await commands.sSubscribe(key, () => events.published(key))),
+    unsubscribe: (key) => void Promise.resolve(commands.sUnsubscribe(key)).catch(ignore),
+    // The client itself follows what the cluster says of its nodes.
+    renew: ignore,
+    close() {
+      closed = true;
+      commands.destroy();
+    },
+  };
+}
+
+/** Errors of a connection are met by the calls that they fail; the client reports them once more. */
+function ignore(): void {}

@@ -1,0 +1,33 @@
+/**
+ * @module
+ * How the contract of stores opens Redis, with whichever client.
+ */
+import type { RecordKey } from "oncekey";
+import { type RedisDriver, redisStore } from "oncekey/stores/redis";
+import type { StoreContractSetup, StoreSubject } from "oncekey/testing";
+import { uniquePrefix } from "../support/servers.js";
+
+export interface RedisClient {
+  readonly driver: () => RedisDriver;
+  /** Through a connection that is not the store's. */
+  readonly set: (name: string, value: string) => Promise<unknown>;
+}
+
+/** Opens a store whose keys begin with a name of their own; damage goes through a connection that is not the store's. */
+export function openRedisSubject({ driver, set }: RedisClient): StoreSubject<never> {
+  const prefix = `${uniquePrefix()}:`;
+  const open = () => redisStore(driver(), { prefix });
+  return {
+    store: open(),
+    another: open,
+    sleep: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
+    damage: async (key: RecordKey) =>
+      void (await set(prefix + key, "O9 what a later version may have written")),
+  };
+}
+
+export const REDIS_WAIVERS: NonNullable<StoreContractSetup["waivers"]> = {
+  transactions: "Redis has none that the rows of another database could share.",
+  "a purge takes what has expired, in batches as small as asked":
+    "Redis removes what has expired by itself, so there is nothing to count.",
+};
