@@ -78,8 +78,8 @@ const NAME = /^[\w!#$%&'*+.^`|~-]+$/;
 /** What would end a header before its end (§5.5). */
 const BREAK = /[\r\n\0]/;
 
-/** Looked for when written and again when read. */
-function flawOf({ status, headers }: Snapshot): string | undefined {
+/** Why this cannot be the head of an answer. Looked for when a snapshot is written and again when it is read. */
+export function flawOf({ status, headers }: Pick<Snapshot, "status" | "headers">): string | undefined {
   if (!Number.isInteger(status) || status < 200 || status > 999) return "its status is not a final one";
   for (const [name, value] of headers) {
     if (typeof name !== "string" || !NAME.test(name)) return `${JSON.stringify(name)} is no name of a header`;

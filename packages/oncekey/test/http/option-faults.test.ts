@@ -69,6 +69,39 @@ describe("a function given in the options that is async, which only JavaScript l
   });
 });
 
+describe("renderRefusal", () => {
+  const body = new Uint8Array(0);
+  it.each<[string, unknown]>([
+    ["nothing", undefined],
+    ["a text as body", { status: 400, headers: [], body: "no key" }],
+    ["no body", { status: 400, headers: [] }],
+    ["an object of headers", { status: 400, headers: { "X-A": "1" }, body }],
+    ["a header that breaks out", { status: 400, headers: [["X-A", "1\r\nX-B: 2"]], body }],
+    ["a status that is no final one", { status: 100, headers: [], body }],
+    ["a Response", new Response("no key", { status: 400 })],
+    ["a promise of nothing", Promise.resolve()],
+  ])("that returns %s is a fault of the service, which nobody takes for a refusal", async (_, answer) => {
+    const { ask, faults } = await serve({ renderRefusal: () => answer as never, key: () => undefined });
+    expect((await ask()).status).toBe(500);
+    expect(faults).toMatchObject([
+      { message: expect.stringContaining("renderRefusal must return an answer") },
+    ]);
+  });
+
+  it("may take its time, and may fail", async () => {
+    const late = { status: 418, headers: [["X-A", "1"]] as const, body: new TextEncoder().encode("no key") };
+    const { ask } = await serve({ renderRefusal: async () => late, key: () => undefined });
+    const answer = await ask();
+    expect([answer.status, answer.header("x-a"), `${answer.body}`]).toEqual([418, "1", "no key"]);
+    const failing = await serve({
+      renderRefusal: () => Promise.reject(new Error("a slip in an option")),
+      key: () => undefined,
+    });
+    expect((await failing.ask()).status).toBe(500);
+    expect(failing.faults).toMatchObject([{ message: "a slip in an option" }]);
+  });
+});
+
 describe("a function given in the options that throws", () => {
   it("as commitWhen, after the effect, frees no key", async () => {
     const { ask, runs, warnings } = await serve({ commitWhen: broken });
