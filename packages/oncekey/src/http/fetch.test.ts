@@ -162,6 +162,19 @@ describe("what a handler throws", () => {
     expect(await (await POST(again())).text()).toBe("done");
   });
 
+  it("frees the key if it is Response.error(), whatever is kept", async () => {
+    for (const options of [{}, { keep: () => true }]) {
+      const POST = idempotent(idempotency, options, () =>
+        ++count === 1 ? Response.error() : Response.json(1),
+      );
+      count = 0;
+      const request = order();
+      expect((await POST(request())).type).toBe("error");
+      expect(isReplay(await POST(request()))).toBe(false);
+      expect(isReplay(await POST(request()))).toBe(true);
+    }
+  });
+
   it("is an error if there is no answer at all", async () => {
     const POST = idempotent(idempotency, {}, () => undefined as unknown as Response);
     await expect(POST(order()())).rejects.toMatchObject({ code: "CONFIGURATION_INVALID" });

@@ -35,7 +35,7 @@ export function judge<C>(
       return { kind: "failed", value: answer, code: "RESULT_TOO_LARGE", performed: "maybe" };
     case "answered": {
       const { status, headers } = answer;
-      if (!isKept(internals, route, status, headers)) {
+      if (!isAnswer(status) || !isKept(internals, route, status, headers)) {
         const performed = refusedBeforeWork(status) || saysNothingHappened(answer) ? "no" : "maybe";
         return { kind: "failed", value: answer, code: `HTTP_${status}`, performed };
       }
@@ -46,6 +46,11 @@ export function judge<C>(
     default:
       return unreachable(answer);
   }
+}
+
+/** `Response.error()` has the status 0, and stands for no answer at all. */
+function isAnswer(status: number): boolean {
+  return status >= 200;
 }
 
 /** The handler threw `notPerformed`, whatever answer an error handler made of it. */
@@ -89,7 +94,7 @@ function outcomeOf(
   } catch {
     // What cannot be stored was an answer all the same: done is done, only its look is not kept.
     return encodeSnapshot({
-      status: status >= 200 && status <= 599 ? status : 200,
+      status: status <= 599 ? status : 200,
       headers: [],
       body: undefined,
     });
