@@ -47,6 +47,15 @@ describe("an answer that is whole", () => {
     expect(got.answer?.headers.get("content-type")).toBe("text/plain;charset=UTF-8");
   });
 
+  it("has a length of its own where it was a stream that is chunked", async () => {
+    const { got, its } = caller();
+    const headers = { "Transfer-Encoding": "chunked", "X-Kept": "1" };
+    const capture = captureWebResponse(new Response(new Blob(["a"]).stream(), { headers }), CAPTURING, its);
+    await capture.ended;
+    capture.release();
+    expect([...(got.answer?.headers ?? [])]).toEqual([["x-kept", "1"]]);
+  });
+
   it("can be replaced", async () => {
     const { got, its } = caller();
     const capture = captureWebResponse(new Response("mine"), CAPTURING, its);

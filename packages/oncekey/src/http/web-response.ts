@@ -146,6 +146,9 @@ function madeAnew(
   capturing: Capturing,
 ): Response {
   const all = new Headers(headers);
+  // A stream that turned out short goes out as bytes: servers add their length, which may not stand beside a coding of transfer
+  // (RFC 9112 §6.2).
+  if (content instanceof Uint8Array) all.delete("transfer-encoding");
   for (const [name, value] of capturing.headers) all.set(name, value);
   return new Response(contentOf(content), { status, statusText, headers: all });
 }
