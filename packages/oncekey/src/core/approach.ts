@@ -8,10 +8,9 @@
 import type { Call } from "./call.js";
 import { type Engine, type Here, leaveHere } from "./engine.js";
 import { isOncekeyError, OncekeyError, unreachable } from "./errors.js";
+import { inFlight, outcomeUnknown, RETRY_AFTER_MS } from "./refusals.js";
 import type { ClaimOutcome, ClaimRequest } from "./store.js";
 import type { Answer, Holder, WaitResult } from "./waiting-room.js";
-
-export const RETRY_AFTER_MS = { least: 1_000, most: 5_000 } as const;
 
 /** One caller on its way to an answer. */
 export interface Attempt<E> {
@@ -158,17 +157,4 @@ function answerOf(result: WaitResult, signal: AbortSignal | undefined): Answer {
 /** Only where nothing is known of the record: what is in flight, say, may be running elsewhere. */
 export function runsWithoutStore<E>({ call, heard }: Attempt<E>, error: unknown): boolean {
   return isOncekeyError(error, "STORE_UNAVAILABLE") && call.policy.onStoreDown === "run" && !heard;
-}
-
-export function outcomeUnknown(): OncekeyError<"OUTCOME_UNKNOWN"> {
-  return new OncekeyError(
-    "OUTCOME_UNKNOWN",
-    "The operation was started and nobody knows how it ended. It is held until somebody says.",
-  );
-}
-
-/** A refusal that says when it makes sense to ask again. */
-export function inFlight(remainingMs: number, what: string): OncekeyError<"IN_FLIGHT"> {
-  const retryAfterMs = Math.min(Math.max(remainingMs, RETRY_AFTER_MS.least), RETRY_AFTER_MS.most);
-  return new OncekeyError("IN_FLIGHT", `${what} Try again later.`, { retryAfterMs });
 }

@@ -13,23 +13,24 @@
  * before the answer. What a crash leaves is a claim that lapses, which the next caller meets by its guarantee.
  */
 
-import {
-  type Attempt,
-  approach,
-  inFlight,
-  outcomeUnknown,
-  RETRY_AFTER_MS,
-  runsWithoutStore,
-  waitFor,
-} from "./approach.js";
+import { type Attempt, approach, runsWithoutStore, waitFor } from "./approach.js";
 import type { Call, Performed } from "./call.js";
 import { type Engine, type Here, leaveHere } from "./engine.js";
-import { isOncekeyError, OncekeyError, unreachable } from "./errors.js";
+import { isOncekeyError, type OncekeyError, unreachable } from "./errors.js";
 import type { CallOutcome } from "./events.js";
 import { execute } from "./execution.js";
 import { finishedAs } from "./outcome.js";
 import { type Finding, reconcile } from "./reconciling.js";
 import { isInside } from "./reentry.js";
+import {
+  alreadyCompleted,
+  attemptsExhausted,
+  inFlight,
+  keyReentered,
+  keyReused,
+  outcomeUnknown,
+  storeFull,
+} from "./refusals.js";
 import type { ClaimRequest } from "./store.js";
 import { closing } from "./waiting.js";
 import { type Answer, type Holder, NOBODY } from "./waiting-room.js";
@@ -94,10 +95,7 @@ async function decide<E>(engine: Engine, attempt: Attempt<E>): Promise<Performed
   const { call } = attempt;
   if (engine.closing) throw closing();
   if (isInside(call, engine.here.get(call.identity.key)?.running === true)) {
-    throw new OncekeyError(
-      "KEY_REENTERED",
-      "This work asked for its own key and would wait for itself. Use another key or operation inside.",
-    );
+    throw keyReentered();
   }
   for (let round = 0; round < MAX_ROUNDS; round += 1) {
     let answer: Answer;
@@ -143,30 +141,16 @@ async function follow<E>(
     case "claimed":
       return run(engine, attempt, answer.attempt, answer.takeover);
     case "completed":
-      if (call.policy.onCompleted === "reject") {
-        throw new OncekeyError("ALREADY_COMPLETED", "The operation was completed before.", {
-          completed: true,
-        });
-      }
+      if (call.policy.onCompleted === "reject") throw alreadyCompleted();
       engine.emit({ type: "replayed", operation, key, waitedMs: attempt.waitedMs });
       return { kind: "replayed", outcome: answer.outcome, waitedMs: attempt.waitedMs };
     case "mismatch":
       engine.emit({ type: "mismatch", operation, key });
-      throw new OncekeyError(
-        "KEY_REUSED",
-        "The key was used before for a request with other content. Use a new key for a new request.",
-      );
+      throw keyReused();
     case "exhausted":
-      throw new OncekeyError(
-        "ATTEMPTS_EXHAUSTED",
-        `The operation was started ${answer.attempts} times without success and is not started again.`,
-      );
+      throw attemptsExhausted(answer.attempts);
     case "full":
-      throw new OncekeyError(
-        "CAPACITY_EXCEEDED",
-        `The idempotency store has no room left (${answer.limit}).`,
-        { retryAfterMs: RETRY_AFTER_MS.most },
-      );
+      throw storeFull(answer.limit);
     case "unknown":
       return askWhatHappened(engine, attempt, answer);
     default:
