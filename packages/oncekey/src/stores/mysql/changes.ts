@@ -27,7 +27,9 @@ interface Kind<Request> {
   readonly text: (table: string, request: Request, server: MysqlServer) => string;
 }
 
-type Keyed = { readonly key: RecordKey };
+interface Keyed {
+  readonly key: RecordKey;
+}
 
 /** @returns whether the change was made */
 function batchesOf<Request extends Keyed>(
@@ -99,24 +101,31 @@ const after = (durationMs: string): string => `${SERVER_NOW} + INTERVAL (${durat
 export function completeBatches(database: Database): BatchPort<CompleteRequest, boolean> {
   return batchesOf(database, {
     bytesOf: ({ outcome }) => 2 * (outcome.head.length + (outcome.body?.byteLength ?? 0)),
-    text: (table, request, { maxPacketBytes }) => {
-      const { head, body } = fittingOutcome(request.outcome, maxPacketBytes);
-      return `UPDATE ${table} SET ${[
-        `revision=${newRevision()}`,
-        "state='completed'",
-        `retention_ms=${literal(request.retentionMs)}`,
-        `changed_at=${SERVER_NOW}`,
-        `expires_at=${after(literal(request.retentionMs))}`,
-        "reconciler_token=NULL,reconciler_lease_ends_at=NULL",
-        `head=${literal(encodeText(head))}`,
-        `body=${literal(body ?? null)}`,
-      ].join(",")} ${live(request, "'claimed'")}`;
-    },
+    text: completionText,
   });
 }
 
+/** Completes a claim that its token still holds. */
+export function completionText(
+  table: string,
+  request: CompleteRequest,
+  { maxPacketBytes }: MysqlServer,
+): string {
+  const { head, body } = fittingOutcome(request.outcome, maxPacketBytes);
+  return `UPDATE ${table} SET ${[
+    `revision=${newRevision()}`,
+    "state='completed'",
+    `retention_ms=${literal(request.retentionMs)}`,
+    `changed_at=${SERVER_NOW}`,
+    `expires_at=${after(literal(request.retentionMs))}`,
+    "reconciler_token=NULL,reconciler_lease_ends_at=NULL",
+    `head=${literal(encodeText(head))}`,
+    `body=${literal(body ?? null)}`,
+  ].join(",")} ${live(request, "'claimed'")}`;
+}
+
 /** Longer than a statement of ours takes: who has the row after that has pinned it, and so keeps the claim. */
-const RENEWAL_PATIENCE_MS = 150;
+export const RENEWAL_PATIENCE_MS = 150;
 
 export function extendBatches(database: Database): BatchPort<ExtendRequest, boolean> {
   return batchesOf(database, {

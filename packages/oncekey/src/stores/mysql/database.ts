@@ -29,26 +29,30 @@ export interface Database {
 export interface DatabaseOptions {
   readonly source: MysqlSource;
   readonly tables: Tables;
-  readonly maxConnections: number;
-  readonly statementMs: number;
+  readonly most: number;
+  readonly timeoutMs: number;
+  /** Told once which server it is. */
+  readonly found: (server: MysqlServer) => void;
 }
 
-export function openDatabase({ source, tables, maxConnections, statementMs }: DatabaseOptions): Database {
+export function openDatabase({ source, tables, most, timeoutMs, found }: DatabaseOptions): Database {
   let server: MysqlServer | undefined;
   let finding: Promise<MysqlServer> | undefined;
   let closing: Promise<void> | undefined;
 
   const connections: Connections = createConnections({
     source,
-    most: maxConnections,
+    most,
     async prepare(session) {
-      server ??= await lookAtServer(session, statementMs);
-      await session.ask(recordsSession(server.flavor, { statementMs }), statementMs);
+      const seen = server ?? (await lookAtServer(session, timeoutMs));
+      if (server === undefined) found(seen);
+      server = seen;
+      await session.ask(recordsSession(server.flavor, { timeoutMs }), timeoutMs);
     },
   });
 
   async function find(): Promise<MysqlServer> {
-    await connections.use(statementMs, (session) => checkTables(session, tables, statementMs));
+    await connections.use(timeoutMs, (session) => checkTables(session, tables, timeoutMs));
     // Every connection has looked at it before it was lent.
     return server as MysqlServer;
   }
@@ -63,7 +67,7 @@ export function openDatabase({ source, tables, maxConnections, statementMs }: Da
 
   async function within<T>(
     work: (ask: (sql: string) => Promise<unknown>) => Promise<T>,
-    waitMs = statementMs,
+    waitMs = timeoutMs,
   ): Promise<T> {
     await ready();
     const endsAtMs = systemClock.monotonicMs() + waitMs;
@@ -71,7 +75,7 @@ export function openDatabase({ source, tables, maxConnections, statementMs }: Da
     try {
       return await work((sql) => session.ask(sql, Math.max(1, endsAtMs - systemClock.monotonicMs())));
     } catch (error) {
-      await rollBack(session, statementMs);
+      await rollBack(session, timeoutMs);
       if (faultOf(error) !== "tables") throw error;
       // The tables were there before, so somebody has changed them: the next call looks again.
       finding = undefined;
@@ -87,11 +91,11 @@ export function openDatabase({ source, tables, maxConnections, statementMs }: Da
     within,
     ask: (sql, waitMs) => within((ask) => ask(sql), waitMs),
     kill(threadId) {
-      const kill = (session: Session) => session.ask(`KILL ${threadId}`, statementMs);
+      const kill = (session: Session) => session.ask(`KILL ${threadId}`, timeoutMs);
       // It may have ended by itself, which is as good.
-      void connections.use(statementMs, kill).catch(() => undefined);
+      void connections.use(timeoutMs, kill).catch(() => undefined);
     },
-    migrate: () => connections.use(statementMs, (session) => migrate(session, tables)),
+    migrate: () => connections.use(timeoutMs, (session) => migrate(session, tables)),
     close() {
       closing ??= connections.close();
       return closing;

@@ -6,7 +6,7 @@ import { type Clock, systemClock } from "../../core/clock.js";
 import { configurationError } from "../../core/errors.js";
 import { countProblems, durationProblems, unknownOptions } from "../../core/policy-checks.js";
 import type { MysqlDriver } from "./driver.js";
-import { problemsOfPrefix } from "./schema.js";
+import { DEFAULT_PREFIX, problemsOfPrefix } from "./schema.js";
 
 /** A property that is `undefined` is not set. */
 export interface MysqlStoreOptions {
@@ -23,21 +23,21 @@ export interface MysqlStoreOptions {
    *
    * @defaultValue 6
    */
-  readonly maxConnections?: number | undefined;
+  readonly connections?: number | undefined;
   /**
    * How many exactly-once transactions may be open at once, 1 to 1,000; each has a connection of its own. More of them
    * wait for their turn.
    *
    * @defaultValue 10
    */
-  readonly maxTransactions?: number | undefined;
+  readonly transactions?: number | undefined;
   /**
    * How long a call waits for the database, in milliseconds, 1 to 60,000; the server itself gives up as early where it
    * can. Keep it below `storeTimeoutMs` (2,000 unless set), so that the caller hears of it from here.
    *
    * @defaultValue 1500
    */
-  readonly statementMs?: number | undefined;
+  readonly timeoutMs?: number | undefined;
   /**
    * What exactly-once work sees of others while it runs. `"repeatable-read"` is the server's own default; it takes locks
    * between rows, and so dies of deadlocks more often.
@@ -46,12 +46,12 @@ export interface MysqlStoreOptions {
    */
   readonly isolation?: "read-committed" | "repeatable-read" | "serializable" | undefined;
   /**
-   * Whether a failover can lose what was acknowledged, which is so with asynchronous replication. `true` says that it can:
-   * at-most-once is then refused unless its policy accepts it.
+   * Whether a replica can be promoted that has not got everything that was acknowledged (asynchronous replication). A claim or
+   * a completion that is forgotten is work done twice, so at-most-once is then refused unless it accepts lost writes.
    *
    * @defaultValue false
    */
-  readonly losesOnFailover?: boolean | undefined;
+  readonly asynchronousReplica?: boolean | undefined;
   /**
    * How often expired records are removed, in milliseconds; 0 leaves it to `purge`. The timer does not keep the process
    * running.
@@ -63,27 +63,27 @@ export interface MysqlStoreOptions {
 
 export interface Settings {
   readonly tablePrefix: string;
-  readonly maxConnections: number;
-  readonly maxTransactions: number;
-  readonly statementMs: number;
+  readonly connections: number;
+  readonly transactions: number;
+  readonly timeoutMs: number;
   readonly isolation: "read-committed" | "repeatable-read" | "serializable";
-  readonly losesOnFailover: boolean;
+  readonly asynchronousReplica: boolean;
   readonly sweepIntervalMs: number;
   readonly clock: Clock;
 }
 
-const MAX_STATEMENT_MS = 60_000;
+const MAX_TIMEOUT_MS = 60_000;
 const ISOLATIONS: readonly string[] = ["read-committed", "repeatable-read", "serializable"];
 
 /** @throws OncekeyError `CONFIGURATION_INVALID` that lists everything that is wrong. */
 export function settingsOf(driver: unknown, options: MysqlStoreOptions): Settings {
   const settings: Settings = {
-    tablePrefix: options.tablePrefix ?? "oncekey_",
-    maxConnections: options.maxConnections ?? 6,
-    maxTransactions: options.maxTransactions ?? 10,
-    statementMs: options.statementMs ?? 1_500,
+    tablePrefix: options.tablePrefix ?? DEFAULT_PREFIX,
+    connections: options.connections ?? 6,
+    transactions: options.transactions ?? 10,
+    timeoutMs: options.timeoutMs ?? 1_500,
     isolation: options.isolation ?? "read-committed",
-    losesOnFailover: options.losesOnFailover ?? false,
+    asynchronousReplica: options.asynchronousReplica ?? false,
     sweepIntervalMs: options.sweepIntervalMs ?? 60_000,
     clock: systemClock,
   };
@@ -91,15 +91,16 @@ export function settingsOf(driver: unknown, options: MysqlStoreOptions): Setting
     ...problemsOfDriver(driver),
     ...unknownOptions(options, NAMES),
     ...problemsOfPrefix(settings.tablePrefix),
-    ...countProblems("maxConnections", settings.maxConnections, 1, 100),
-    ...countProblems("maxTransactions", settings.maxTransactions, 1, 1_000),
-    ...durationProblems("statementMs", settings.statementMs, 1, MAX_STATEMENT_MS),
+    ...countProblems("connections", settings.connections, 1, 100),
+    ...countProblems("transactions", settings.transactions, 1, 1_000),
+    ...durationProblems("timeoutMs", settings.timeoutMs, 1, MAX_TIMEOUT_MS),
     ...durationProblems("sweepIntervalMs", settings.sweepIntervalMs, 0),
   ];
   if (!ISOLATIONS.includes(settings.isolation)) {
     problems.push('isolation must be one of "read-committed", "repeatable-read", "serializable"');
   }
-  if (typeof settings.losesOnFailover !== "boolean") problems.push("losesOnFailover must be true or false");
+  if (typeof settings.asynchronousReplica !== "boolean")
+    problems.push("asynchronousReplica must be true or false");
   if (problems.length > 0) throw configurationError("mysqlStore", problems);
   return settings;
 }
@@ -112,10 +113,10 @@ function problemsOfDriver(driver: unknown): readonly string[] {
 
 const NAMES: ReadonlySet<string> = new Set([
   "tablePrefix",
-  "maxConnections",
-  "maxTransactions",
-  "statementMs",
+  "connections",
+  "transactions",
+  "timeoutMs",
   "isolation",
-  "losesOnFailover",
+  "asynchronousReplica",
   "sweepIntervalMs",
 ] satisfies (keyof MysqlStoreOptions)[]);

@@ -7,6 +7,7 @@
  * migrated further is refused, because nobody here knows what its rows mean.
  */
 import { configurationError, OncekeyError } from "../../core/errors.js";
+import { unknownOptions } from "../../core/policy-checks.js";
 import type { Session } from "./connections.js";
 import { errnoOf } from "./driver.js";
 import { literal } from "./sql.js";
@@ -97,9 +98,33 @@ function migrationsTable({ migrations }: Tables): string {
 ) ENGINE=InnoDB`;
 }
 
-/** All migrations as SQL, for those who apply it themselves. Applied again it changes nothing. */
-export function migrationText(tables: Tables): string {
-  const statements = [migrationsTable(tables), ...migrationsOf(tables).flat()];
+export interface MysqlMigrationsOptions {
+  /** As given to the store. @defaultValue "oncekey_" */
+  readonly tablePrefix?: string | undefined;
+  /** The version that is there already. @defaultValue 0 */
+  readonly from?: number | undefined;
+}
+
+export const DEFAULT_PREFIX = "oncekey_";
+
+/**
+ * The SQL that makes the tables, for whatever applies migrations in your project. It is the same text for the same version of
+ * this package, and harmless to apply twice.
+ *
+ * @throws OncekeyError `CONFIGURATION_INVALID` if the prefix or `from` is none.
+ */
+export function mysqlMigrations(options: MysqlMigrationsOptions = {}): string {
+  const { tablePrefix = DEFAULT_PREFIX, from = 0 } = options;
+  const problems = [
+    ...unknownOptions(options, new Set(["tablePrefix", "from"])),
+    ...problemsOfPrefix(tablePrefix),
+  ];
+  if (!Number.isInteger(from) || from < 0 || from > MIGRATIONS.length) {
+    problems.push(`from is a version from 0 to ${MIGRATIONS.length}`);
+  }
+  if (problems.length > 0) throw configurationError("mysqlMigrations", problems);
+  const tables = tablesOf(tablePrefix);
+  const statements = [migrationsTable(tables), ...migrationsOf(tables).slice(from).flat()];
   return statements.map((statement) => `${statement};\n`).join("\n");
 }
 

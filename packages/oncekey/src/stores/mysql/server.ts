@@ -20,7 +20,7 @@ export interface MysqlServer {
 }
 
 export interface SessionLimits {
-  readonly statementMs: number;
+  readonly timeoutMs: number;
 }
 
 interface Facts {
@@ -65,11 +65,11 @@ function isNewEnough(version: string, flavor: MysqlFlavor): boolean {
  *
  * `innodb_lock_wait_timeout` is a backstop for the few statements that can't refuse to wait.
  */
-export function recordsSession(flavor: MysqlFlavor, { statementMs }: SessionLimits): string {
+export function recordsSession(flavor: MysqlFlavor, { timeoutMs }: SessionLimits): string {
   const limit =
     flavor === "mariadb"
-      ? `max_statement_time=${statementMs / 1_000}`
-      : `max_execution_time=${Math.ceil(statementMs)}`;
+      ? `max_statement_time=${timeoutMs / 1_000}`
+      : `max_execution_time=${Math.ceil(timeoutMs)}`;
   return [
     "SET NAMES utf8mb4",
     "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",

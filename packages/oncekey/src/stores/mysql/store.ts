@@ -2,135 +2,140 @@
  * @module
  * The store on MySQL and MariaDB: one table, any number of processes on any number of hosts.
  *
- * Invariant: the server decides what time it is and who has won; this process keeps no copy of a record. The calls of every
- * request are one round trip, shared by all that are made in the same turn of the event loop; for what is rare, the
- * transitions of the core decide here and are written back by compare-and-set.
+ * Invariant: the server decides what time it is and who has won; this process keeps no copy of a record. Nothing here
+ * decides what a call means.
  */
-import type { RecordKey, StoredRecord } from "../../core/record.js";
-import type { Store } from "../../core/store.js";
-import {
-  type Change,
-  completeRecord,
-  extendRecord,
-  markUnknownRecord,
-  reconcileRecord,
-  releaseRecord,
-  resolveRecord,
-} from "../../core/transitions.js";
-import { createBatches } from "../batches.js";
-import { changeRemotely } from "../compare-and-set.js";
+import { systemClock } from "../../core/clock.js";
+import type { Store, StoreTraits } from "../../core/store.js";
+import { createNotices } from "../notices.js";
 import { startSweep } from "../sweep.js";
-import { completeBatches, extendBatches, releaseBatches } from "./changes.js";
-import { claimBatches, claimOutcome } from "./claims.js";
+import { createCalls } from "./calls.js";
+import { closing as closedError, createConnections } from "./connections.js";
 import { openDatabase } from "./database.js";
 import { faultOf, type MysqlDriver, unavailable } from "./driver.js";
 import { listRecords } from "./list.js";
 import { findRecord, purgeRecords, statusOfAll } from "./lookups.js";
-import { type MysqlStoreOptions, settingsOf } from "./options.js";
+import { type MysqlStoreOptions, type Settings, settingsOf } from "./options.js";
 import { createRecords, heldTooLong } from "./records.js";
 import { tablesOf } from "./schema.js";
+import { beginSession, type MysqlTransaction } from "./transaction.js";
 import { createWatchers } from "./watch.js";
+import { type OpenTransaction, prepareWork, type WorkPlace } from "./work.js";
 
-export interface MysqlStore extends Store<never> {
+/** A store on MySQL or MariaDB. */
+export interface MysqlStore extends Store<MysqlTransaction> {
+  /**
+   * Creates and updates the tables; harmless if there is nothing to do, also in several processes at once. The database user
+   * has to be allowed to. `mysqlMigrations()` gives the same as text, for tools that apply migrations.
+   */
   migrate(): Promise<void>;
 }
 
+/**
+ * Records in a database of MySQL 8.0.1 or MariaDB 10.6, or later, with transactions for exactly-once work.
+ *
+ * The store opens connections of its own with the configuration of the pool that it is given. Its tables have to be there:
+ * `mysqlMigrations()` prints what makes them, `migrate()` applies it. Every call is atomic and repeatable. One that is rejected
+ * may have landed, save where its error says that nothing was changed.
+ *
+ * @example const store = mysqlStore(fromMysql2(mysql.createPool("mysql://app@db/orders")));
+ * @throws OncekeyError `CONFIGURATION_INVALID` if the driver is none or an option is out of bounds.
+ */
 export function mysqlStore(driver: MysqlDriver, options: MysqlStoreOptions = {}): MysqlStore {
   const settings = settingsOf(driver, options);
-  const { statementMs, maxConnections, clock } = settings;
-  const tables = tablesOf(settings.tablePrefix);
-  const database = openDatabase({ source: driver.records(), tables, maxConnections, statementMs });
+  const { timeoutMs } = settings;
+  const notices = createNotices();
+  const database = openDatabase({
+    source: driver.records(),
+    tables: tablesOf(settings.tablePrefix),
+    most: settings.connections,
+    timeoutMs,
+    found({ weaknesses }) {
+      for (const text of weaknesses) notices.tell({ kind: "warning", text });
+    },
+  });
   const records = createRecords(database);
-  const claims = createBatches(claimBatches(database), statementMs);
-  const completions = createBatches(completeBatches(database), statementMs);
-  const extensions = createBatches(extendBatches(database), statementMs);
-  const releases = createBatches(releaseBatches(database), statementMs);
   const watchers = createWatchers((keys) => statusOfAll(records, keys));
-  const purge = (limit: number) => coded(() => purgeRecords(database, limit));
-  const sweep = startSweep(clock, settings.sweepIntervalMs, purge);
+  const calls = createCalls({ database, records, timeoutMs, ended: watchers.changed });
+  const open = new Set<OpenTransaction>();
+  const place: WorkPlace = {
+    database,
+    connections: createConnections({
+      source: driver.work(),
+      most: settings.transactions,
+      prepare: (session) => prepareWork(session, settings.isolation, timeoutMs),
+    }),
+    clock: systemClock,
+    waitMs: timeoutMs,
+    complete: calls.complete,
+    opened: (transaction) => open.add(transaction),
+    ended(transaction) {
+      open.delete(transaction);
+      watchers.changed(transaction.request.key);
+    },
+  };
+  const purge = (limit: number) => purgeRecords(database, limit);
+  const sweep = startSweep(systemClock, settings.sweepIntervalMs, purge);
   let closing: Promise<void> | undefined;
+  const coded = codedUnless(() => closing !== undefined);
 
-  /** By the transitions of the core: read, decided here, written back. */
-  async function change<Outcome>(
-    key: RecordKey,
-    transition: (record: StoredRecord | undefined, nowMs: number) => Change<Outcome>,
-    patienceMs = statementMs,
-  ): Promise<Outcome> {
-    const { outcome, record, written } = await changeRemotely(records.patient(patienceMs), key, transition);
-    if (written && record?.state !== "claimed") watchers.changed(key);
-    return outcome;
+  async function shutDown(): Promise<void> {
+    sweep.stop();
+    watchers.close();
+    for (const transaction of open) transaction.abort("the store is being closed");
+    await calls.drained();
+    await place.connections.close();
+    await database.close();
   }
 
   return {
     name: "mysql",
-    traits: {
-      forgetsOn: {
-        processCrash: false,
-        powerLoss: false,
-        failover: settings.losesOnFailover,
-        eviction: false,
-      },
-      reach: "network",
-    },
-    claim: (request) => coded(async () => claimOutcome(records, request, await claims.submit(request))),
-    extend: (request) =>
-      coded(async () => {
-        const done = await extensions.submit(request).catch((error: unknown) => {
-          if (faultOf(error) === "held") return false;
-          throw error;
-        });
-        if (done) return { kind: "extended" };
-        return change(request.key, (stored, nowMs) => extendRecord(stored, request, nowMs), 150).catch(
-          (error) => {
-            if (faultOf(error) === "held") return { kind: "extended" } as const;
-            throw error;
-          },
-        );
-      }),
-    complete: (request) =>
-      coded(async () => {
-        if (await completions.submit(request)) {
-          watchers.changed(request.key);
-          return { kind: "completed", how: "stored" };
-        }
-        return change(request.key, (stored, nowMs) => completeRecord(stored, request, nowMs));
-      }),
-    release: (request) =>
-      coded(async () => {
-        if (await releases.submit(request)) {
-          watchers.changed(request.key);
-          return { kind: "released" };
-        }
-        return change(request.key, (stored, nowMs) => releaseRecord(stored, request, nowMs));
-      }),
-    markUnknown: (request) =>
-      coded(() => change(request.key, (stored, nowMs) => markUnknownRecord(stored, request, nowMs))),
-    reconcile: (request) =>
-      coded(() => change(request.key, (stored, nowMs) => reconcileRecord(stored, request, nowMs))),
-    resolve: (request) =>
-      coded(() => change(request.key, (stored, nowMs) => resolveRecord(stored, request, nowMs))),
-    status: (keys) => coded(() => statusOfAll(records, keys)),
+    traits: traitsOf(settings),
+    warnings: settings.asynchronousReplica ? [FORGETS_ON_FAILOVER] : [],
+    notices: notices.listen,
+    claim: coded(calls.claim),
+    extend: coded(calls.extend),
+    complete: coded(calls.complete),
+    release: coded(calls.release),
+    markUnknown: coded(calls.markUnknown),
+    reconcile: coded(calls.reconcile),
+    resolve: coded(calls.resolve),
+    status: coded((keys) => statusOfAll(records, keys)),
+    find: coded((key) => findRecord(records, key)),
+    list: coded((request) => listRecords(database, request)),
+    purge: coded(purge),
     watch: watchers.watch,
-    find: (key) => coded(() => findRecord(records, key)),
-    list: (request) => coded(() => listRecords(database, request)),
-    purge,
-    migrate: () => coded(database.migrate),
+    begin(request) {
+      if (closing !== undefined) throw closedError();
+      return beginSession(place, request);
+    },
+    migrate: () => coded(() => database.migrate())(undefined),
     close() {
-      closing ??= (async () => {
-        sweep.stop();
-        watchers.close();
-        await Promise.all([claims, completions, extensions, releases].map((batches) => batches.drained()));
-        await database.close();
-      })();
+      closing ??= shutDown();
       return closing;
     },
   };
 }
 
-async function coded<T>(call: () => Promise<T>): Promise<T> {
-  try {
-    return await call();
-  } catch (error) {
-    throw faultOf(error) === "held" ? heldTooLong(error) : unavailable(error);
-  }
+function traitsOf({ asynchronousReplica: failover }: Settings): StoreTraits {
+  return {
+    forgetsOn: { processCrash: false, powerLoss: false, failover, eviction: false },
+    reach: "network",
+  };
+}
+
+const FORGETS_ON_FAILOVER =
+  "asynchronousReplica is true: a replica that is promoted may lack the last claims and completions, and their work may run again";
+
+/** Every error of the client or the server leaves as one with a code. */
+function codedUnless(isClosed: () => boolean) {
+  return <Request, Outcome>(call: (request: Request) => Promise<Outcome>) =>
+    async (request: Request): Promise<Outcome> => {
+      if (isClosed()) throw closedError();
+      try {
+        return await call(request);
+      } catch (error) {
+        throw faultOf(error) === "held" ? heldTooLong(error) : unavailable(error);
+      }
+    };
 }

@@ -65,27 +65,12 @@ export function createWatchers(
         nowMs + Math.min(LONGEST_PAUSE_MS, Math.max(SHORTEST_PAUSE_MS, (nowMs - one.sinceMs) / 2));
     }
     try {
-      await compare(due);
+      await wakeChanged(due, status);
     } catch {
       // A database that cannot be read wakes nobody: waiters have their own fallback, and it reports the fault.
     }
     looking = false;
     plan();
-  }
-
-  async function compare(due: readonly (readonly [RecordKey, Watched])[]): Promise<void> {
-    const found = await statesOf(
-      due.map(([key]) => key),
-      status,
-    );
-    for (const [index, [, one]] of due.entries()) {
-      const now = found[index];
-      if (now === undefined) continue;
-      const seen = `${now.state}.${now.holder ?? ""}`;
-      const news = seen !== one.seen && now.state !== "claimed";
-      one.seen = seen;
-      if (news) wakeAll(one);
-    }
   }
 
   function register(key: RecordKey, wake: WakeUp): Watch {
@@ -128,6 +113,23 @@ export function createWatchers(
       plan();
     },
   };
+}
+
+/** Reads them, and wakes those that are not what they were. */
+async function wakeChanged(
+  due: readonly (readonly [RecordKey, Watched])[],
+  status: (keys: readonly RecordKey[]) => Promise<readonly KeyStatus[]>,
+): Promise<void> {
+  const keys = due.map(([key]) => key);
+  const found = await statesOf(keys, status);
+  for (const [index, [, one]] of due.entries()) {
+    const now = found[index];
+    if (now === undefined) continue;
+    const seen = `${now.state}.${now.holder ?? ""}`;
+    const news = seen !== one.seen && now.state !== "claimed";
+    one.seen = seen;
+    if (news) wakeAll(one);
+  }
 }
 
 const UNREADABLE = { state: "unreadable", holder: undefined } as const;

@@ -3,8 +3,8 @@
  * How the contract of stores opens MySQL, with whichever kind of pool.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import mysql, { type Pool } from "mysql2/promise";
-import { type MysqlDriver, type MysqlStore, mysqlStore } from "oncekey/stores/mysql";
+import mysql, { type Pool, type RowDataPacket } from "mysql2/promise";
+import { type MysqlDriver, type MysqlStore, type MysqlTransaction, mysqlStore } from "oncekey/stores/mysql";
 import type { StoreSubject } from "oncekey/testing";
 
 let made = 0;
@@ -13,12 +13,14 @@ let made = 0;
 export async function openMysqlSubject(
   outsider: Pool,
   driverOf: () => MysqlDriver,
-): Promise<StoreSubject<never>> {
+): Promise<StoreSubject<MysqlTransaction>> {
   made += 1;
   const tablePrefix = `contract_${made}_`;
   const open = (): MysqlStore => mysqlStore(driverOf(), { tablePrefix, sweepIntervalMs: 0 });
   const store = open();
   await store.migrate();
+  const payments = `${tablePrefix}payments`;
+  await outsider.query(`CREATE TABLE ${payments} (id VARCHAR(100) NOT NULL, KEY (id)) ENGINE=InnoDB`);
   return {
     store,
     another: open,
@@ -26,8 +28,15 @@ export async function openMysqlSubject(
     async damage(key) {
       await outsider.query(`UPDATE ${tablePrefix}records SET format = 99 WHERE \`key\` = ?`, [key]);
     },
+    rows: {
+      write: (transaction, id) => transaction.query(`INSERT INTO ${payments} (id) VALUES (?)`, [id]),
+      async count(id) {
+        const [rows] = await outsider.query<RowDataPacket[]>(`SELECT id FROM ${payments} WHERE id = ?`, [id]);
+        return rows.length;
+      },
+    },
     async dispose() {
-      await outsider.query(`DROP TABLE ${tablePrefix}records, ${tablePrefix}migrations`);
+      await outsider.query(`DROP TABLE ${payments}, ${tablePrefix}records, ${tablePrefix}migrations`);
     },
   };
 }

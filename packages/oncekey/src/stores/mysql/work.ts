@@ -1,0 +1,255 @@
+/**
+ * @module
+ * The steps of an exactly-once transaction: take a connection, and commit.
+ *
+ * The session runs with `autocommit=0`: whatever ends its transaction behind our back, no later statement is committed by
+ * itself. The work's rows stand behind a savepoint; it is what `"record"` goes back to, and its absence at the end shows
+ * that somebody has ended the transaction. Invariant: rows are committed only together with the completion of the token
+ * that they belong to. Who may do this when is left to `transaction.ts`.
+ */
+import type { Clock } from "../../core/clock.js";
+import { isOncekeyError, OncekeyError } from "../../core/errors.js";
+import type { StoredOutcome } from "../../core/record.js";
+import type {
+  CommitOutcome,
+  CompleteOutcome,
+  CompleteRequest,
+  TransactionRequest,
+} from "../../core/store.js";
+import { completeRecord } from "../../core/transitions.js";
+import type { Reading } from "../compare-and-set.js";
+import type { RecordRow } from "../rows.js";
+import { completionText } from "./changes.js";
+import type { Connections, Session } from "./connections.js";
+import type { Database } from "./database.js";
+import { errnoOf, faultOf } from "./driver.js";
+import { NOW, nowOf, readingOf, selectText, whileHeld } from "./records.js";
+import { ALL, assignments, EPOCH, fittingOutcome, insertText, newRevision } from "./rows.js";
+import type { MysqlServer } from "./server.js";
+import { literal } from "./sql.js";
+
+/** What all transactions of a store share. */
+export interface WorkPlace {
+  readonly connections: Connections;
+  readonly database: Database;
+  readonly clock: Clock;
+  /** How long one waits for a connection, and for each statement of ours. */
+  readonly waitMs: number;
+  /** The plain way of completing, for work that never used its transaction. */
+  readonly complete: (request: CompleteRequest) => Promise<CompleteOutcome>;
+  readonly opened: (transaction: OpenTransaction) => void;
+  /** Called once for each opened transaction, whichever way it ended. */
+  readonly ended: (transaction: OpenTransaction) => void;
+}
+
+export interface OpenTransaction {
+  readonly request: TransactionRequest;
+  abort(reason: string): void;
+}
+
+const SAVEPOINT = "oncekey_work";
+const NO_SUCH_SAVEPOINT = 1305;
+
+/** What the connections for work are set to when they are opened; the rest is as the application has it. */
+export async function prepareWork(session: Session, isolation: string, waitMs: number): Promise<void> {
+  const level = isolation.replace("-", " ").toUpperCase();
+  await session.ask(`SET SESSION TRANSACTION ISOLATION LEVEL ${level}`, waitMs);
+  await session.ask(`SET SESSION autocommit=0,wait_timeout=${IDLE_S}`, waitMs);
+}
+
+/** A transaction whose process has vanished ends after this at the latest, and so does a connection that nobody uses. */
+const IDLE_S = 60;
+
+/** The time limits that a session was set to last. */
+const limits = new WeakMap<Session, number>();
+
+/** Takes a connection and begins. One that the server has dropped meanwhile is replaced by another. */
+export async function takeConnection(place: WorkPlace, maxTransactionMs: number): Promise<Session> {
+  await place.database.ready();
+  try {
+    return await begun(place, maxTransactionMs);
+  } catch (error) {
+    if (faultOf(error) !== "lost") throw error;
+    return begun(place, maxTransactionMs);
+  }
+}
+
+async function begun({ connections, waitMs }: WorkPlace, maxTransactionMs: number): Promise<Session> {
+  const session = await connections.enter(waitMs);
+  try {
+    if (limits.get(session) !== maxTransactionMs) {
+      const seconds = Math.ceil(maxTransactionMs / 1_000);
+      const idle = Math.max(IDLE_S, 2 * seconds);
+      await session.ask(`SET SESSION innodb_lock_wait_timeout=${seconds},wait_timeout=${idle}`, waitMs);
+      limits.set(session, maxTransactionMs);
+    }
+    await session.ask(`SAVEPOINT ${SAVEPOINT}`, waitMs);
+    return session;
+  } catch (error) {
+    session.broken = true;
+    connections.leave(session);
+    throw error;
+  }
+}
+
+/** Gives the connection back, rolled back unless it has committed; one that does not answer is dropped. */
+export async function leave(
+  { connections, waitMs }: WorkPlace,
+  session: Session,
+  committed: boolean,
+): Promise<void> {
+  if (!committed && !session.broken) {
+    await session.ask("ROLLBACK", waitMs).catch(() => {
+      session.broken = true;
+    });
+  }
+  connections.leave(session);
+}
+
+/** Ends a connection on which a statement runs, also on the server, which would go on with it. */
+export function drop({ database }: WorkPlace, session: Session): void {
+  session.broken = true;
+  const { threadId } = session.connection;
+  if (threadId !== null) database.kill(threadId);
+}
+
+/**
+ * Completes the record and commits. Unless it answers `committed`, the caller rolls back.
+ *
+ * @param mayBeRolledBack a statement of the work has failed, so that MySQL may have undone everything.
+ */
+export async function commitWork(
+  place: WorkPlace,
+  session: Session,
+  request: TransactionRequest,
+  outcome: StoredOutcome,
+  what: "everything" | "record",
+  mayBeRolledBack: boolean,
+): Promise<CommitOutcome> {
+  const ask = (sql: string) => session.ask(sql, place.waitMs);
+  try {
+    await ask(`${what === "record" ? "ROLLBACK TO" : "RELEASE"} SAVEPOINT ${SAVEPOINT}`);
+  } catch (error) {
+    if (errnoOf(error) !== NO_SUCH_SAVEPOINT) return refused(error);
+    // Nothing has failed, so it was committed: part of the rows are there, and nobody may say that nothing happened.
+    return mayBeRolledBack ? refused(error) : { kind: "undecided" };
+  }
+  try {
+    const server = await place.database.ready();
+    const completion = { ...request, outcome: fittingOutcome(outcome, server.maxPacketBytes) };
+    const otherwise = await completeInside(place, ask, completion, server);
+    if (otherwise !== undefined) return otherwise;
+  } catch (error) {
+    if (isOncekeyError(error) && !isOncekeyError(error, "STORE_UNAVAILABLE")) throw error;
+    return refused(error);
+  }
+  try {
+    await ask("COMMIT");
+    return { kind: "committed" };
+  } catch (error) {
+    const fault = faultOf(error);
+    if (fault === "held" || fault === "statement" || fault === "read-only") return refused(error);
+    return lookUp(place, session, request, error);
+  }
+}
+
+/** The completion as a statement of the transaction. Answers only if there is nothing to commit. */
+async function completeInside(
+  { database }: WorkPlace,
+  ask: (sql: string) => Promise<unknown>,
+  completion: CompleteRequest,
+  server: MysqlServer,
+): Promise<CommitOutcome | undefined> {
+  const table = database.tables.records;
+  const { affectedRows } = (await ask(completionText(table, completion, server))) as {
+    readonly affectedRows?: unknown;
+  };
+  if (affectedRows === 1) return undefined;
+  const { record: before, revision, nowMs } = await lockedReading(ask, table, completion);
+  const { outcome: answer, record } = completeRecord(before, completion, nowMs);
+  if (answer.kind !== "completed") return withoutCommit(answer);
+  if (answer.how === "already" && record?.outcome !== undefined) {
+    // An earlier commit of this token had landed: these rows would be a second set of them.
+    return { kind: "replaced", by: { token: completion.token, outcome: record.outcome } };
+  }
+  if (record === undefined) return { kind: "refused", reason: "There is no record to complete" };
+  const text =
+    revision === undefined
+      ? insertText(table, literal, [[record, newRevision()]], EPOCH)
+      : `UPDATE ${table} SET ${assignments(literal, record, newRevision())} WHERE \`key\`=${literal(completion.key)}`;
+  await ask(text);
+  return undefined;
+}
+
+async function lockedReading(
+  ask: (sql: string) => Promise<unknown>,
+  table: string,
+  { key }: TransactionRequest | CompleteRequest,
+): Promise<Reading<number>> {
+  const rows = (await ask(`${selectText(table, ALL, [key])} FOR UPDATE`)) as readonly RecordRow[];
+  return readingOf(rows[0], nowOf((await ask(NOW)) as readonly RecordRow[]));
+}
+
+/**
+ * The answer to COMMIT was lost. The connection is ended, so that a COMMIT which has not arrived never will, and the record
+ * is read behind whatever lock that transaction may still have.
+ */
+async function lookUp(
+  place: WorkPlace,
+  session: Session,
+  request: TransactionRequest,
+  cause: unknown,
+): Promise<CommitOutcome> {
+  const { database, waitMs } = place;
+  drop(place, session);
+  try {
+    const { record } = await whileHeld(
+      () =>
+        database.within(async (ask) => {
+          await ask("BEGIN");
+          const select = `${selectText(database.tables.records, ALL, [request.key])} FOR UPDATE NOWAIT`;
+          const reading = readingOf(((await ask(select)) as readonly RecordRow[])[0], 0);
+          await ask("COMMIT");
+          return reading;
+        }),
+      waitMs,
+    );
+    if (record?.token !== request.token) return record === undefined ? { kind: "undecided" } : refused(cause);
+    return record.state === "completed" ? { kind: "committed" } : refused(cause);
+  } catch {
+    return { kind: "undecided" };
+  }
+}
+
+function withoutCommit(answer: Exclude<CompleteOutcome, { readonly kind: "completed" }>): CommitOutcome {
+  if (answer.kind === "replaced") return { kind: "replaced", by: answer.by };
+  return { kind: "refused", reason: "The store is full" };
+}
+
+function refused(error: unknown): CommitOutcome {
+  return { kind: "refused", reason: messageOf(error) };
+}
+
+/** For work that never used its transaction: there are no rows, so the completion goes the way of all others. */
+export async function completePlainly(
+  place: WorkPlace,
+  request: TransactionRequest,
+  outcome: StoredOutcome,
+): Promise<CommitOutcome> {
+  const answer = await place.complete({ ...request, outcome });
+  return answer.kind === "completed" ? { kind: "committed" } : withoutCommit(answer);
+}
+
+export function closed(reason: string): OncekeyError<"TRANSACTION_CLOSED"> {
+  const message = `The transaction takes no more statements: ${reason}. Await every statement inside the work.`;
+  return new OncekeyError("TRANSACTION_CLOSED", message);
+}
+
+export function aborted(cause: unknown): OncekeyError<"TRANSACTION_ABORTED"> {
+  const message = "MySQL rolled the transaction back. Nothing was kept; the work has to run again.";
+  return new OncekeyError("TRANSACTION_ABORTED", message, { cause });
+}
+
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
