@@ -6,8 +6,8 @@
  */
 import type { Store } from "./store.js";
 
-/** Those that no store may leave out. */
-const METHODS = [
+/** The calls about records, which no store may leave out. */
+export const STORE_METHODS = [
   "claim",
   "extend",
   "complete",
@@ -19,8 +19,11 @@ const METHODS = [
   "find",
   "list",
   "purge",
-  "close",
 ] as const satisfies readonly (keyof Store)[];
+
+export type StoreMethod = (typeof STORE_METHODS)[number];
+
+const METHODS: readonly (keyof Store)[] = [...STORE_METHODS, "close"];
 
 /** What of the port `store` does not have; nothing if it can be used. */
 export function missingOfStore(store: unknown): string[] {

@@ -1,5 +1,7 @@
 import { memoryStore } from "oncekey/stores/memory";
 import { describe, expect, it } from "vitest";
+import type { ClaimOutcome, ClaimRequest, Store, StoreNotice } from "../core/store.js";
+import { STORE_METHODS } from "../core/store-checks.js";
 import { faultyStore } from "./faulty-store.js";
 import { manualClock } from "./manual-clock.js";
 import { claimRequest, repeatOf } from "./requests.js";
@@ -34,6 +36,35 @@ describe("faultyStore", () => {
     expect(store.begin).toBeUndefined();
     expect([store.count("claim"), store.count("complete")]).toEqual([1, 0]);
     expect(store.requests("claim")).toEqual([request]);
+  });
+
+  it("stands before any kind of object, and keeps what else a store has", async () => {
+    const { behind } = setUp();
+    class Instance {
+      readonly name = "instance";
+      readonly traits = behind.traits;
+      readonly warnings = ["keeps nothing"];
+      claims = 0;
+      async claim(request: ClaimRequest): Promise<ClaimOutcome> {
+        this.claims += 1;
+        return behind.claim(request);
+      }
+      notices(listen: (notice: StoreNotice) => void) {
+        listen({ kind: "warning", text: this.name });
+        return { close: () => undefined };
+      }
+    }
+    const instance = new Instance();
+    for (const name of STORE_METHODS) {
+      if (name !== "claim") Object.assign(Instance.prototype, { [name]: behind[name] });
+    }
+    const store = faultyStore(instance as unknown as Store);
+    await store.claim(claimRequest());
+    const heard: unknown[] = [];
+    store.notices?.((notice) => heard.push(notice));
+    expect([instance.claims, store.warnings]).toEqual([1, ["keeps nothing"]]);
+    expect(heard).toMatchObject([{ text: "instance" }]);
+    expect([store.watch, store.join, store.pin]).toEqual([undefined, undefined, undefined]);
   });
 
   it.each([

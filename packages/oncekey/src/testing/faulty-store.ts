@@ -6,25 +6,13 @@
  * real and show afterwards what has landed.
  */
 import { type Clock, systemClock } from "../core/clock.js";
-import type { Store, TransactionSession } from "../core/store.js";
+import type { CommitOutcome, Store, TransactionSession } from "../core/store.js";
+import type { StoreMethod } from "../core/store-checks.js";
 import { applyFault, type Fault } from "./faults.js";
-
-const CALLS = [
-  "claim",
-  "extend",
-  "complete",
-  "release",
-  "markUnknown",
-  "reconcile",
-  "resolve",
-  "status",
-  "find",
-  "list",
-  "purge",
-] as const satisfies readonly (keyof Store)[];
+import { type Interception, interceptedStore } from "./intercepted-store.js";
 
 /** A call of the store, or `commit` of a transaction that it began. */
-export type FaultyCall = (typeof CALLS)[number] | "commit";
+export type FaultyCall = StoreMethod | "commit";
 
 /**
  * Which of the calls go wrong: all of them, those at a place of the list (`undefined` there, or a list that has
@@ -42,7 +30,7 @@ export type FaultPlan = { readonly [Call in FaultyCall]?: FaultRule | undefined 
   readonly watch?: "deaf" | undefined;
 };
 
-export interface FaultyStore<Tx = unknown> extends Store<Tx> {
+export interface FaultyStore<Tx = unknown, Held = never> extends Store<Tx, Held> {
   /** Replaces the plan. Lists start from their beginning; calls that hang go on hanging. */
   plan(next: FaultPlan): void;
   /** No more faults. */
@@ -60,11 +48,11 @@ export interface FaultyStore<Tx = unknown> extends Store<Tx> {
  * const store = faultyStore(memoryStore(), { complete: [{ kind: "reject" }, { kind: "reject" }] });
  * // the first two completions fail, the third lands
  */
-export function faultyStore<Tx>(
-  store: Store<Tx>,
+export function faultyStore<Tx, Held = never>(
+  store: Store<Tx, Held>,
   plan: FaultPlan = {},
   { clock = systemClock }: { readonly clock?: Clock | undefined } = {},
-): FaultyStore<Tx> {
+): FaultyStore<Tx, Held> {
   const requests = new Map<FaultyCall, unknown[]>();
   let current = plan;
   /** Calls made before the present plan, from which its lists and functions count. */
@@ -76,28 +64,21 @@ export function faultyStore<Tx>(
     return made;
   };
 
-  function through<R, A>(call: FaultyCall, ask: (request: R) => Promise<A>): (request: R) => Promise<A> {
-    return (request) => {
-      const number = madeSo(call).push(request) - (before.get(call) ?? 0);
-      const fault = faultOf(current[call], request, number);
-      return fault === undefined ? ask(request) : applyFault(fault, clock, () => ask(request));
-    };
-  }
+  const through: Through = (call, request, next) => {
+    const number = madeSo(call).push(request) - (before.get(call) ?? 0);
+    const fault = faultOf(current[call], request, number);
+    return fault === undefined ? next() : applyFault(fault, clock, next);
+  };
 
   function plannedTo(next: FaultPlan): void {
     current = next;
     before = new Map([...requests].map(([call, made]) => [call, made.length]));
   }
 
-  const calls = Object.fromEntries(
-    CALLS.map((call) => [call, through(call, (request: never) => store[call](request) as Promise<unknown>)]),
-  ) as unknown as Pick<Store<Tx>, (typeof CALLS)[number]>;
-  const { watch, begin } = store;
+  const behind = interceptedStore(store, through);
+  const { watch, begin } = behind;
   return {
-    name: store.name,
-    traits: store.traits,
-    ...(store.warnings && { warnings: store.warnings }),
-    ...calls,
+    ...behind,
     ...(watch && {
       watch: (key, wake) =>
         watch(key, () => {
@@ -105,7 +86,6 @@ export function faultyStore<Tx>(
         }),
     }),
     ...(begin && { begin: (request) => withFaults(begin(request), through) }),
-    close: () => store.close(),
     plan: plannedTo,
     heal: () => plannedTo({}),
     count: (call) => madeSo(call).length,
@@ -122,14 +102,15 @@ function isList(rule: FaultRule | undefined): rule is readonly (Fault | undefine
   return Array.isArray(rule);
 }
 
-type Through = <R, A>(call: FaultyCall, ask: (request: R) => Promise<A>) => (request: R) => Promise<A>;
+type Through = (call: FaultyCall, ...asked: Parameters<Interception>) => Promise<unknown>;
 
 /** A session whose commit may go wrong. What `requests("commit")` shows are the outcomes to commit. */
 function withFaults<Tx>(session: TransactionSession<Tx>, through: Through): TransactionSession<Tx> {
   return {
     handle: session.handle,
     used: () => session.used(),
-    commit: (outcome, what) => through("commit", () => session.commit(outcome, what))(outcome),
+    commit: (outcome, what) =>
+      through("commit", outcome, () => session.commit(outcome, what)) as Promise<CommitOutcome>,
     rollback: () => session.rollback(),
   };
 }

@@ -19,32 +19,14 @@ import { resolvePolicy } from "../../src/core/policy-resolution.js";
 import type { RecordKey } from "../../src/core/record.js";
 import { type RunOptions, runWithOutcome } from "../../src/core/run.js";
 import type { Store } from "../../src/core/store.js";
+import { STORE_METHODS, type StoreMethod } from "../../src/core/store-checks.js";
 import type { Work } from "../../src/core/work.js";
 import { memoryStore } from "../../src/stores/memory/index.js";
+import { type Interception, interceptedStore } from "../../src/testing/intercepted-store.js";
 import { type ManualClock, manualClock } from "../../src/testing/manual-clock.js";
 
-type StoreMethod =
-  | "claim"
-  | "extend"
-  | "complete"
-  | "release"
-  | "markUnknown"
-  | "reconcile"
-  | "resolve"
-  | "status";
-const METHODS: readonly StoreMethod[] = [
-  "claim",
-  "extend",
-  "complete",
-  "release",
-  "markUnknown",
-  "reconcile",
-  "resolve",
-  "status",
-];
-
 /** What happens on the line instead of a plain call; `next` makes it. */
-export type Interference = (request: unknown, next: () => Promise<unknown>) => Promise<unknown>;
+export type Interference = Interception;
 
 export interface Wire<Tx = never> {
   readonly store: Store<Tx>;
@@ -60,14 +42,9 @@ export interface Wire<Tx = never> {
 export function wire<Tx = never>(target: Store<Tx>): Wire<Tx> {
   const sent: Wire["sent"] = [];
   const interferences = new Map<StoreMethod, Interference>();
-  const calls = METHODS.map((method) => {
-    const ask = target[method] as (request: unknown) => Promise<unknown>;
-    const call = (request: unknown): Promise<unknown> => {
-      sent.push({ method, request });
-      const next = (): Promise<unknown> => ask(request);
-      return interferences.get(method)?.(request, next) ?? next();
-    };
-    return [method, call];
+  const store = interceptedStore(target, (method, request, next) => {
+    sent.push({ method, request });
+    return interferences.get(method)?.(request, next) ?? next();
   });
   const on: Wire["on"] = (methods, interference) => {
     for (const method of [methods].flat() as StoreMethod[]) {
@@ -76,11 +53,11 @@ export function wire<Tx = never>(target: Store<Tx>): Wire<Tx> {
     }
   };
   return {
-    store: { ...target, ...Object.fromEntries(calls) },
+    store,
     sent,
     count: (method) => sent.filter((call) => call.method === method).length,
     on,
-    all: (interference) => on(METHODS, interference),
+    all: (interference) => on(STORE_METHODS, interference),
   };
 }
 

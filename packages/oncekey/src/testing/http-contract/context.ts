@@ -7,13 +7,9 @@ import { createIdempotency, type Idempotency } from "../../core/idempotency.js";
 import type { Limits } from "../../core/limits.js";
 import type { Policy } from "../../core/policy.js";
 import type { Store } from "../../core/store.js";
+import type { StoreMethod } from "../../core/store-checks.js";
+import { type Interception, interceptedStore } from "../intercepted-store.js";
 import type { Waivers } from "../test-runner.js";
-import {
-  type Interceptions,
-  interceptedStore,
-  type NotedCall,
-  type StoreMethod,
-} from "./intercepted-store.js";
 import { exchange, type RawExchange } from "./raw-client.js";
 import type { HeaderLine, RawRequest, RawResponse } from "./raw-message.js";
 import { type BoundRoute, boundRoute, type ContractRoute } from "./route.js";
@@ -51,6 +47,13 @@ export interface HttpContractSetup {
   openTransactionalStore?(): TransactionalStore<unknown> | Promise<TransactionalStore<unknown>>;
   /** Cases that cannot pass, by name, each with its reason. One that would pass all the same is a failure. */
   readonly waivers?: Waivers | undefined;
+}
+
+export type Interceptions = { readonly [Method in StoreMethod]?: Interception | undefined };
+
+export interface NotedCall {
+  readonly method: StoreMethod;
+  readonly request: unknown;
 }
 
 export interface ServeOptions {
@@ -111,6 +114,8 @@ export async function withContext(
   }
 }
 
+const asUsual: Interception = (_, next) => next();
+
 async function serve(
   context: HttpContractContext,
   setup: HttpContractSetup,
@@ -123,7 +128,10 @@ async function serve(
   const store = options.store ?? (await context.store());
   const idempotency = createIdempotency({
     ...options.policy,
-    store: interceptedStore(store, options.intercept ?? {}, noted),
+    store: interceptedStore(store, (method, request, next) => {
+      noted.push({ method, request });
+      return (options.intercept?.[method] ?? asUsual)(request, next);
+    }),
     limits: options.limits,
     onEvent: (event) => events.push(event),
   });
