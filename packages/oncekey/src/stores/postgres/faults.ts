@@ -16,11 +16,15 @@ export function sqlStateOf(error: unknown): string | undefined {
   return /^[0-9A-Z]{5}$/.test(code) ? code : undefined;
 }
 
-/** The server is going down, or has ended this session: the statement may have landed all the same. */
+/** The server says that it is going down, or has ended this session. */
+export function endsSession(error: unknown): boolean {
+  return /^(?:57P|08)/.test(sqlStateOf(error) ?? "");
+}
+
+/** A statement of the store's own may have landed all the same: nobody has said that it did not. */
 export function isConnectionLost(error: unknown): boolean {
   if (isOncekeyError(error)) return false;
-  const state = sqlStateOf(error);
-  return state === undefined || state.startsWith("57P") || state.startsWith("08");
+  return sqlStateOf(error) === undefined || endsSession(error);
 }
 
 /** Serialization failure, deadlock. */

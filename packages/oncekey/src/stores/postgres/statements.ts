@@ -18,9 +18,9 @@ export type LockStrength = "FOR UPDATE" | "FOR NO KEY UPDATE";
 
 export type Statements = ReturnType<typeof statementsOf>;
 
-const CLOCK = "clock AS MATERIALIZED (SELECT clock_timestamp() AS now)";
+export const CLOCK = "clock AS MATERIALIZED (SELECT clock_timestamp() AS now)";
 /** Claims of this version that have not expired; `r` is the row. */
-const OPEN_CLAIM = `r.state = 'claimed' AND r.format = 1 AND clock.now < ${later("r.lease_ends_at", "r.retention_ms")}`;
+export const OPEN_CLAIM = `r.state = 'claimed' AND r.format = 1 AND clock.now < ${later("r.lease_ends_at", "r.retention_ms")}`;
 
 export function statementsOf({ records, channel }: Tables) {
   const named = (name: string, text: string): PostgresStatement => ({ name: `oncekey_${name}`, text });
@@ -104,7 +104,7 @@ function claimOf(records: string): string {
 }
 
 /** No state that a record had before it was removed has the revision of a state of its successor. */
-const FIRST_REVISION = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
+export const FIRST_REVISION = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
 
 function completeOf(records: string): string {
   return `WITH ${CLOCK}, held AS MATERIALIZED (

@@ -11,6 +11,7 @@ import type { ResolveOutcome, Store, StoreTraits } from "../../core/store.js";
 import { markUnknownRecord, reconcileRecord, resolveRecord } from "../../core/transitions.js";
 import { createNotices } from "../notices.js";
 import { startSweep } from "../sweep.js";
+import type { CallerTransaction } from "./caller.js";
 import { createChanges, LOCKED_FOR_MS, type Place, RowLocked, type Transition } from "./changes.js";
 import { createClaims } from "./claims.js";
 import { closedError, openConnections } from "./connections.js";
@@ -18,8 +19,11 @@ import type { PostgresDriver } from "./driver.js";
 import { createEndings } from "./endings.js";
 import { unavailable } from "./faults.js";
 import { createHearing } from "./hearing.js";
+import { joinTransaction } from "./join.js";
+import { joinStatementsOf } from "./join-statements.js";
 import { createLookups } from "./lookups.js";
 import { type PostgresStoreOptions, type Settings, settingsOf } from "./options.js";
+import { pinInTransaction } from "./pin.js";
 import { tablesOf } from "./schema.js";
 import { createServerClock } from "./server-clock.js";
 import { checkDatabase, migrate } from "./setup.js";
@@ -28,7 +32,7 @@ import { beginSession } from "./transaction.js";
 import { createWatchers } from "./watch.js";
 
 /** A store on Postgres. */
-export interface PostgresStore<Tx = unknown> extends Store<Tx> {
+export interface PostgresStore<Tx = unknown> extends Store<Tx, CallerTransaction> {
   /**
    * Creates and updates the tables, in one transaction; harmless if there is nothing to do, also in several processes at once. The
    * database user has to be allowed to. `postgresMigrations()` gives the same as text, for tools that apply migrations.
@@ -53,6 +57,7 @@ export function postgresStore<Tx>(
   const settings = settingsOf(driver, options);
   const tables = tablesOf(settings);
   const statements = statementsOf(tables);
+  const joins = joinStatementsOf(tables);
   const clock = createServerClock();
   const notices = createNotices();
   const connections = openConnections(driver, settings, async (unchecked) => {
@@ -96,6 +101,8 @@ export function postgresStore<Tx>(
     purge: coded(lookups.purge),
     watch: watchers.watch,
     begin: (request) => beginSession({ ...place, driver, take: connections.takeForWork, endings }, request),
+    join: (transaction) => joinTransaction(joins, transaction),
+    pin: (transaction, request) => pinInTransaction(joins, transaction, request),
     migrate: async () => migrate(await connections.takeUnchecked(), tables),
     close() {
       closing ??= shutDown();

@@ -13,7 +13,7 @@ import { OncekeyError } from "../../core/errors.js";
 import type { StoredOutcome } from "../../core/record.js";
 import type { CommitOutcome, TransactionRequest, TransactionSession } from "../../core/store.js";
 import type { PostgresConnection, PostgresDriver } from "./driver.js";
-import { isConnectionLost, unavailable } from "./faults.js";
+import { endsSession, unavailable } from "./faults.js";
 import { commitWork, completePlainly, messageOf, type WorkPlace } from "./work.js";
 
 export interface SessionPlace<Tx> extends WorkPlace {
@@ -96,7 +96,8 @@ export function beginSession<Tx>(
     try {
       return await perform(connection.client);
     } catch (error) {
-      if (connection.isLost() || isConnectionLost(error)) await lost();
+      // Not by the error alone: a client also throws errors of its own, on parameters that it cannot send.
+      if (connection.isLost() || endsSession(error)) await lost();
       throw error;
     }
   }

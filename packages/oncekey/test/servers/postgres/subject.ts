@@ -2,8 +2,14 @@
  * @module
  * How the contract of stores opens Postgres, with whichever client: tables of their own for each case, all in one database.
  */
-import { type PostgresDriver, type PostgresStoreOptions, postgresStore } from "oncekey/stores/postgres";
+import {
+  type CallerTransaction,
+  type PostgresDriver,
+  type PostgresStoreOptions,
+  postgresStore,
+} from "oncekey/stores/postgres";
 import type { StoreSubject } from "oncekey/testing";
+import type { Pool } from "pg";
 
 /** Statements beside the store: rows of the work, and what damages a record. */
 export interface Outsider {
@@ -28,10 +34,44 @@ export interface SubjectOptions<Tx> {
   readonly outsider: Outsider;
   readonly write: (transaction: Tx, table: string, id: string) => Promise<unknown>;
   readonly options?: PostgresStoreOptions;
+  /** A connection of the application's that is in no transaction. */
+  readonly connect?: () => Promise<Connected>;
 }
 
-export async function openPostgresSubject<Tx>(subject: SubjectOptions<Tx>): Promise<StoreSubject<Tx>> {
-  const { driver, outsider, write, options } = subject;
+export interface Connected {
+  readonly transaction: CallerTransaction;
+  /** One statement without parameters. */
+  run(text: string): Promise<unknown>;
+  free(): void;
+}
+
+export const connectPg = (pool: Pool) => async (): Promise<Connected> => {
+  const client = await pool.connect();
+  return { transaction: client, run: (text) => client.query(text), free: () => client.release() };
+};
+
+async function beginCaller(connect: () => Promise<Connected>, table: string) {
+  const { transaction, run, free } = await connect();
+  await run("BEGIN");
+  let open = true;
+  const end = async (how: "COMMIT" | "ROLLBACK"): Promise<void> => {
+    if (!open) return;
+    open = false;
+    await run(how);
+    free();
+  };
+  return {
+    transaction,
+    write: (id: string) => run(`INSERT INTO ${table} (id) VALUES ('${id}')`),
+    commit: () => end("COMMIT"),
+    rollback: () => end("ROLLBACK"),
+  };
+}
+
+export async function openPostgresSubject<Tx>(
+  subject: SubjectOptions<Tx>,
+): Promise<StoreSubject<Tx, CallerTransaction>> {
+  const { driver, outsider, write, options, connect } = subject;
   const tablePrefix = freshPrefix();
   const open = () => postgresStore(driver, { tablePrefix, sweepIntervalMs: 0, ...options });
   const store = open();
@@ -50,6 +90,7 @@ export async function openPostgresSubject<Tx>(subject: SubjectOptions<Tx>): Prom
       count: async (id) =>
         (await outsider.query(`SELECT id FROM ${payments} WHERE id = $1`, [id])).rows.length,
     },
+    ...(connect !== undefined && { beginCaller: () => beginCaller(connect, payments) }),
     async dispose() {
       await outsider.query(`DROP TABLE ${payments}, ${tablePrefix}records, ${tablePrefix}migrations`);
     },
