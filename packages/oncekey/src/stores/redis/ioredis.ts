@@ -61,13 +61,16 @@ export function fromIoredis(client: IoredisClient | IoredisCluster): RedisDriver
       'it takes a client of ioredis, such as new Redis("redis://127.0.0.1:6380") or new Cluster([…])',
     ]);
   }
-  const { keyPrefix } = given.options as { readonly keyPrefix?: unknown };
+  const { keyPrefix, sentinels } = given.options as {
+    readonly keyPrefix?: unknown;
+    readonly sentinels?: readonly unknown[] | null;
+  };
   const prefix = typeof keyPrefix === "string" ? keyPrefix : "";
   const cluster = given.isCluster === true;
   return {
     name: "ioredis",
     cluster,
-    replicated: cluster || "sentinels" in given.options,
+    replicated: cluster || (sentinels ?? []).length > 0,
     keyPrefix: prefix,
     open: (events, timeouts) =>
       cluster

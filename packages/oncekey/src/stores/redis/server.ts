@@ -14,7 +14,7 @@ export interface ServerFacts {
   readonly answered: boolean;
   /** Another one after each start of the server. */
   readonly runId: string | undefined;
-  readonly version: readonly number[];
+  readonly version: string | undefined;
   /** `undefined`: it may not be asked. */
   readonly evicts: string | false | undefined;
   /** When the append-only file reaches the disk; `"off"`: there is none. */
@@ -38,7 +38,7 @@ export async function inspect(node: RedisNode): Promise<ServerFacts> {
   return {
     answered: info.answered || config.answered,
     runId: fields.get("run_id"),
-    version: (fields.get("redis_version") ?? "").split(".").map(Number),
+    version: fields.get("redis_version"),
     evicts: evictionOf(fields),
     fsync: aof === "0" ? "off" : fsyncOf(aof === undefined ? undefined : config.reply),
     replicas: Number(fields.get("connected_slaves") ?? 0),
@@ -110,8 +110,9 @@ export function warningsOf(servers: readonly ServerFacts[]): readonly string[] {
     else if (evicts !== false) warnings.add(evicting(evicts));
     if (fsync === undefined) warnings.add(PERSISTENCE_NOT_CHECKED);
     else if (fsync !== "always") warnings.add(PERSISTENCE[fsync]);
-    if ((version[0] ?? OLDEST) < OLDEST)
-      warnings.add(`Redis ${version.join(".")} is too old: 7.0 or later is needed`);
+    if (version !== undefined && Number.parseInt(version, 10) < OLDEST) {
+      warnings.add(`Redis ${version} is too old: the store needs 7.0 or later`);
+    }
   }
   return [...warnings];
 }
@@ -119,7 +120,7 @@ export function warningsOf(servers: readonly ServerFacts[]): readonly string[] {
 const NOT_CHECKED =
   "INFO may not be asked: whether the server can evict live claims (maxmemory-policy) and what it keeps when it ends could not be checked";
 const PERSISTENCE_NOT_CHECKED =
-  "CONFIG may not be asked: what the server keeps when it ends (appendonly, appendfsync) could not be checked";
+  "INFO or CONFIG may not be asked: what the server keeps when it ends (appendonly, appendfsync) could not be checked";
 const evicting = (policy: string): string =>
   `maxmemory-policy is ${policy}: a full server can evict live claims and completions, and their work runs again; set it to noeviction`;
 const PERSISTENCE = {
