@@ -13,6 +13,7 @@ import {
   type RawRequest,
   type RawResponse,
 } from "./raw-message.js";
+import { json, type Reply } from "./route.js";
 
 export interface HttpCase {
   readonly name: string;
@@ -139,6 +140,28 @@ export function gate(): Gate {
     open = resolve;
   });
   return { opened, open: () => open?.() };
+}
+
+/** Work that waits, in each of its runs, until the case opens it. */
+export interface HeldWork {
+  readonly runs: Counter;
+  open(): void;
+  handle(): Promise<Reply>;
+}
+
+/** @param reply what run `number` (from 1) answers. */
+export function heldWork(reply: (number: number) => Reply = () => json(1, 201)): HeldWork {
+  const { opened, open } = gate();
+  const runs = counter();
+  return {
+    runs,
+    open,
+    async handle() {
+      const number = ++runs.count;
+      await opened;
+      return reply(number);
+    },
+  };
 }
 
 export function describe(response: RawResponse): string {

@@ -13,6 +13,7 @@ import {
   fieldValue,
   gate,
   type HttpCase,
+  heldWork,
   isReplay,
   post,
   until,
@@ -168,22 +169,17 @@ export const endingCases: readonly HttpCase[] = [
     name: "our own refusals are never stored",
     why: "a stored 409 or 422 would be replayed in place of the answer",
     async run(context) {
-      const held = gate();
-      const runs = counter();
+      const { runs, open, handle } = heldWork();
       const server = await context.serve({
         path: "/orders",
         protect: { onInFlight: "reject" },
-        async handle() {
-          runs.count++;
-          await held.opened;
-          return json(1, 201);
-        },
+        handle,
       });
       const pending = server.send(post("/orders", "k1"));
       await until(() => runs.count === 1, "the first request runs");
       assertRefused(await server.send(post("/orders", "k1")), "IN_FLIGHT");
       assertRefused(await server.send(post("/orders", "k1", { amount: 11 })), "KEY_REUSED");
-      held.open();
+      open();
       const first = await pending;
       assertExecuted(first, 201);
       assertRefused(await server.send(post("/orders", "k1", { amount: 11 })), "KEY_REUSED");

@@ -8,8 +8,8 @@ import {
   assertRefused,
   assertReplay,
   counter,
-  gate,
   type HttpCase,
+  heldWork,
   post,
   until,
 } from "../case.js";
@@ -260,20 +260,15 @@ export const fingerprintCases: readonly HttpCase[] = [
     name: "another body is refused while the first is in flight",
     why: "a waiter must not be handed the answer to another question",
     async run(context) {
-      const held = gate();
-      const runs = counter();
+      const { runs, open, handle } = heldWork();
       const server = await context.serve({
         path: "/orders",
-        async handle() {
-          runs.count++;
-          await held.opened;
-          return json(1, 201);
-        },
+        handle,
       });
       const first = server.send(post("/orders", "k1"));
       await until(() => runs.count === 1, "the first request runs");
       assertRefused(await server.send(post("/orders", "k1", { amount: 11 })), "KEY_REUSED");
-      held.open();
+      open();
       assertReplay(await first, await server.send(post("/orders", "k1")));
     },
   },

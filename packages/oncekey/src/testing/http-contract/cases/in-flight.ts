@@ -9,8 +9,8 @@ import {
   assertReplay,
   assertSameAnswer,
   delay,
-  gate,
   type HttpCase,
+  heldWork,
   isReplay,
   post,
   until,
@@ -197,22 +197,17 @@ export const inFlightCases: readonly HttpCase[] = [
     name: "more waiters than allowed are refused",
     why: "every queue has a bound",
     async run(context) {
-      const held = gate();
-      let runs = 0;
+      const { runs, open, handle } = heldWork(() => json(1));
       const server = await context.serve(
         {
           path: "/orders",
           protect: { onInFlight: { waitMs: 10_000 } },
-          async handle() {
-            runs++;
-            await held.opened;
-            return json(1);
-          },
+          handle,
         },
         { limits: { maxWaitersPerKey: 2 } },
       );
       const first = server.send(post("/orders", "k1"));
-      await until(() => runs === 1, "the first request runs");
+      await until(() => runs.count === 1, "the first request runs");
       let refused = 0;
       const more = Array.from({ length: 5 }, async () => {
         const response = await server.send(post("/orders", "k1"));
@@ -221,7 +216,7 @@ export const inFlightCases: readonly HttpCase[] = [
       });
       for (const one of more) one.catch(() => undefined);
       await until(() => refused === 3, "what does not fit is refused at once");
-      held.open();
+      open();
       await first;
       const statuses = (await Promise.all(more)).map(({ status }) => status).toSorted((a, b) => a - b);
       assert.deepEqual(statuses, [200, 200, 409, 409, 409]);

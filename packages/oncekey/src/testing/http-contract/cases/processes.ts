@@ -9,8 +9,8 @@ import {
   assertReplay,
   counter,
   delay,
-  gate,
   type HttpCase,
+  heldWork,
   isReplay,
   post,
   until,
@@ -42,15 +42,10 @@ export const processCases: readonly HttpCase[] = [
     why: "a load balancer knows nothing of keys",
     async run(context) {
       const store = await context.store();
-      const runs = counter();
-      const held = gate();
+      const { runs, open, handle } = heldWork();
       const route = orders(runs, {
         protect: { onInFlight: { waitMs: 10_000 } },
-        async handle() {
-          runs.count++;
-          await held.opened;
-          return json({ total: 10 }, 201);
-        },
+        handle,
       });
       const one = await context.serve(route, { store });
       const other = await context.serve(route, { store });
@@ -58,7 +53,7 @@ export const processCases: readonly HttpCase[] = [
       await until(() => runs.count === 1, "the first request runs");
       const repeats = Array.from({ length: 5 }, () => other.send(post("/orders", "k1")));
       await delay(50);
-      held.open();
+      open();
       for (const repeat of await Promise.all(repeats)) assertReplay(await first, repeat);
       assert.equal(runs.count, 1);
     },
@@ -123,22 +118,17 @@ export const processCases: readonly HttpCase[] = [
     name: "an instance that shuts down finishes its work and takes no more",
     why: "a deploy in the middle of a payment",
     async run(context) {
-      const runs = counter();
-      const held = gate();
+      const { runs, open, handle } = heldWork();
       const server = await context.serve(
         orders(runs, {
-          async handle() {
-            runs.count++;
-            await held.opened;
-            return json({ ok: true }, 201);
-          },
+          handle,
         }),
       );
       const first = server.send(post("/orders", "k1"));
       await until(() => runs.count === 1, "the first request runs");
       const closed = server.idempotency.close({ graceMs: 5_000 });
       assertRefused(await server.send(post("/orders", "k2")), "CLOSING");
-      held.open();
+      open();
       assertExecuted(await first, 201);
       assert.equal((await closed).unlandedCompletions, 0);
       assert.equal(server.calls("complete").length, 1);

@@ -9,8 +9,8 @@ import {
   assertReplay,
   counter,
   fieldValue,
-  gate,
   type HttpCase,
+  heldWork,
   isReplay,
   post,
   until,
@@ -49,20 +49,15 @@ export const scopeCases: readonly HttpCase[] = [
     name: "two callers with one key at once both run",
     why: "joining and waiting must respect the scope as replaying does",
     async run(context) {
-      const held = gate();
-      const runs = counter();
+      const { runs, open, handle } = heldWork((run) => json({ run }));
       const server = await context.serve({
         path: "/orders",
         scope: "caller",
-        async handle() {
-          const run = ++runs.count;
-          await held.opened;
-          return json({ run });
-        },
+        handle,
       });
       const both = [server.send(by("ada")), server.send(by("bob"))];
       await until(() => runs.count === 2, "both run");
-      held.open();
+      open();
       const [ada, bob] = await Promise.all(both);
       assert.ok(ada !== undefined && bob !== undefined && !isReplay(ada) && !isReplay(bob));
       assert.ok(!ada.body.equals(bob.body));

@@ -10,6 +10,7 @@ import {
   fieldValue,
   gate,
   type HttpCase,
+  heldWork,
   isReplay,
   post,
   until,
@@ -155,16 +156,11 @@ export const streamCases: readonly HttpCase[] = [
     name: "a client that leaves while the work runs finds its result when it comes back",
     why: "phones lose their network in the middle of a payment",
     async run(context) {
-      const held = gate();
-      const runs = counter();
+      const { runs, open, handle } = heldWork((run) => json({ run }, 201));
       const server = await context.serve({
         path: "/orders",
         protect: { onInFlight: { waitMs: 10_000 } },
-        async handle() {
-          const run = ++runs.count;
-          await held.opened;
-          return json({ run }, 201);
-        },
+        handle,
       });
       const leaver = server.open(post("/orders", "k1"));
       leaver.response.catch(() => undefined);
@@ -172,7 +168,7 @@ export const streamCases: readonly HttpCase[] = [
       leaver.disconnect();
       const again = server.send(post("/orders", "k1"));
       await delay(50);
-      held.open();
+      open();
       const response = await again;
       assert.equal(response.status, 201);
       assert.ok(isReplay(response));
