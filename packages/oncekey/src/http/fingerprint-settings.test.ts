@@ -1,31 +1,16 @@
 import { describe, expect, it } from "vitest";
+import {
+  bytesBody,
+  compare,
+  form,
+  json,
+  none,
+  parsedBody,
+  request,
+  textBody,
+} from "../../test/support/fingerprint-requests.js";
 import { compareFingerprints } from "../core/fingerprint.js";
 import { createFingerprinter, type FingerprintRequest, type FingerprintSetting } from "./fingerprint.js";
-import type { RequestBody } from "./request-body.js";
-
-const bytesBody = (text: string): RequestBody => ({ kind: "bytes", bytes: new TextEncoder().encode(text) });
-const textBody = (text: string): RequestBody => ({ kind: "text", text });
-const parsedBody = (value: unknown): RequestBody => ({ kind: "parsed", value });
-const none: RequestBody = { kind: "none" };
-
-const request = (
-  body: RequestBody,
-  contentType?: string,
-  target = "/orders",
-  method = "POST",
-): FingerprintRequest => ({
-  method,
-  target,
-  contentType,
-  body,
-});
-const json = (body: RequestBody, contentType = "application/json") => request(body, contentType);
-const form = (body: RequestBody) => request(body, "application/x-www-form-urlencoded");
-
-function compare(a: FingerprintRequest, b: FingerprintRequest, setting?: FingerprintSetting) {
-  const fingerprint = createFingerprinter(setting);
-  return compareFingerprints(fingerprint(a), fingerprint(b));
-}
 
 describe("settings", () => {
   it("by bytes, takes another spelling for another request, and bytes and text for one", () => {

@@ -1,33 +1,18 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { compareFingerprints } from "../core/fingerprint.js";
-import { createFingerprinter, type FingerprintRequest, type FingerprintSetting } from "./fingerprint.js";
+import {
+  bytesBody,
+  compare,
+  encode,
+  form,
+  json,
+  none,
+  parsedBody,
+  request,
+  textBody,
+} from "../../test/support/fingerprint-requests.js";
+import { createFingerprinter, type FingerprintRequest } from "./fingerprint.js";
 import type { RequestBody } from "./request-body.js";
-
-const encode = (text: string) => new TextEncoder().encode(text);
-const bytesBody = (text: string): RequestBody => ({ kind: "bytes", bytes: encode(text) });
-const textBody = (text: string): RequestBody => ({ kind: "text", text });
-const parsedBody = (value: unknown): RequestBody => ({ kind: "parsed", value });
-const none: RequestBody = { kind: "none" };
-
-const request = (
-  body: RequestBody,
-  contentType?: string,
-  target = "/orders",
-  method = "POST",
-): FingerprintRequest => ({
-  method,
-  target,
-  contentType,
-  body,
-});
-const json = (body: RequestBody, contentType = "application/json") => request(body, contentType);
-const form = (body: RequestBody) => request(body, "application/x-www-form-urlencoded");
-
-function compare(a: FingerprintRequest, b: FingerprintRequest, setting?: FingerprintSetting) {
-  const fingerprint = createFingerprinter(setting);
-  return compareFingerprints(fingerprint(a), fingerprint(b));
-}
 
 describe("a whole request", () => {
   it.each<[string, FingerprintRequest, FingerprintRequest]>([

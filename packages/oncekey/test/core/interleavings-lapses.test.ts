@@ -6,10 +6,16 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Guarantee } from "../../src/core/record.js";
-import { memoryStore } from "../../src/stores/memory/index.js";
-import { manualClock } from "../../src/testing/manual-clock.js";
-import { codeOf, declined, leftovers, silent, startProcess, wire } from "./processes.js";
-import { drain, noticeUnhandledRejections, RUNS, scheduled } from "./scheduled.js";
+import { codeOf, declined, silent } from "./processes.js";
+import {
+  drain,
+  expectNothingLeft,
+  holds,
+  noticeUnhandledRejections,
+  processesOn,
+  scheduled,
+  severalOf,
+} from "./scheduled.js";
 
 noticeUnhandledRejections();
 
@@ -36,18 +42,15 @@ async function play(
   losses: readonly boolean[],
   guarantee: Guarantee,
 ) {
-  const clock = manualClock();
-  const line = wire(memoryStore({ clock, sweepIntervalMs: 0 }));
-  const pause = (ms: number) => new Promise<void>((resolve) => clock.setTimer(resolve, ms));
   const orderly = scheduled(scheduler, []);
+  const policy = { guarantee, leaseMs: 4_000, onInFlight: { waitMs: 30_000 } };
+  const { clock, line, processes } = processesOn(orderly, 3, policy);
+  const pause = (ms: number) => new Promise<void>((resolve) => clock.setTimer(resolve, ms));
   let renewals = 0;
-  line.all(orderly);
   line.on("extend", (request, next) => {
     const lost = losses[renewals++ % losses.length] ?? false;
     return lost ? silent(request, next) : orderly(request, next);
   });
-  const policy = { guarantee, leaseMs: 4_000, acceptsLostWrites: true, onInFlight: { waitMs: 30_000 } };
-  const processes = [0, 1, 2].map(() => startProcess({ store: line.store, clock, policy }));
   let answered = 0;
   const calls = callers.map(async ({ process, comesAfterMs, takesMs, throws }, index) => {
     await pause(comesAfterMs);
@@ -64,11 +67,11 @@ async function play(
   return { answers: await Promise.all(calls), processes };
 }
 
-const anyCallers = fc.array(anyCaller, { minLength: 2, maxLength: 4 });
+const anyCallers = severalOf(anyCaller);
 
 describe("attempts that may outlive their leases, in any order of calls and answers", () => {
   it("leave one record with its first outcome, which everybody follows who has not run", async () => {
-    await fc.assert(
+    await holds(
       fc.asyncProperty(fc.scheduler(), anyCallers, anyLosses, async (scheduler, callers, losses) => {
         const { answers, processes } = await play(scheduler, callers, losses, "at-least-once");
         const results = answers.filter((answer) => typeof answer === "object" && answer !== declined);
@@ -85,23 +88,21 @@ describe("attempts that may outlive their leases, in any order of calls and answ
         if (replayed.length > 0) expect(stored).toHaveLength(1);
         const refusals = answers.filter((answer) => typeof answer === "string");
         for (const refusal of refusals) expect(["ATTEMPT_FAILED", "IN_FLIGHT"]).toContain(refusal);
-        for (const one of processes) expect(leftovers(one)).toEqual({ here: 0, waiting: 0 });
+        expectNothingLeft(processes);
       }),
-      { numRuns: RUNS },
     );
   });
 
   it("under at-most-once start once, whoever lapses", async () => {
-    await fc.assert(
+    await holds(
       fc.asyncProperty(fc.scheduler(), anyCallers, anyLosses, async (scheduler, callers, losses) => {
         const { answers, processes } = await play(scheduler, callers, losses, "at-most-once");
         expect(processes.flatMap((one) => one.of("claimed"))).toHaveLength(1);
         expect(processes.flatMap((one) => one.of("takeover"))).toEqual([]);
         const refusals = answers.filter((answer) => typeof answer === "string");
         for (const refusal of refusals) expect(["OUTCOME_UNKNOWN", "IN_FLIGHT"]).toContain(refusal);
-        for (const one of processes) expect(leftovers(one)).toEqual({ here: 0, waiting: 0 });
+        expectNothingLeft(processes);
       }),
-      { numRuns: RUNS },
     );
   });
 });

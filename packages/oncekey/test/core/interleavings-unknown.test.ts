@@ -5,10 +5,18 @@
  */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { memoryStore } from "../../src/stores/memory/index.js";
-import { manualClock } from "../../src/testing/manual-clock.js";
-import { codeOf, declined, leftovers, startProcess, wire } from "./processes.js";
-import { anyFault, drain, noticeUnhandledRejections, RUNS, scheduled } from "./scheduled.js";
+import type { Policy } from "../../src/core/policy.js";
+import { codeOf, declined } from "./processes.js";
+import {
+  anyFaults,
+  drain,
+  expectNothingLeft,
+  holds,
+  noticeUnhandledRejections,
+  processesOn,
+  scheduled,
+  severalOf,
+} from "./scheduled.js";
 
 noticeUnhandledRejections();
 
@@ -24,21 +32,17 @@ const anyCaller: fc.Arbitrary<Caller> = fc.record({
 
 describe("callers and reconcilers of one key, in any order of calls and answers", () => {
   it("charge at most once, and all who get a result get the same", async () => {
-    await fc.assert(
+    await holds(
       fc.asyncProperty(
         fc.scheduler(),
-        fc.array(anyCaller, { minLength: 2, maxLength: 4 }),
-        fc.array(anyFault, { minLength: 1, maxLength: 30 }),
+        severalOf(anyCaller),
+        anyFaults,
         async (scheduler, callers, faults) => {
-          const clock = manualClock();
-          const line = wire(memoryStore({ clock, sweepIntervalMs: 0 }));
-          line.all(scheduled(scheduler, faults));
           let charges = 0;
           let running = 0;
           let mostAtOnce = 0;
-          const policy = {
+          const policy: Policy = {
             guarantee: "at-most-once",
-            acceptsLostWrites: true,
             onInFlight: { waitMs: 4_000 },
             onLapsed: async () => {
               const charged = charges > 0;
@@ -47,8 +51,8 @@ describe("callers and reconcilers of one key, in any order of calls and answers"
                 ? ({ kind: "done", result: "charged" } as const)
                 : ({ kind: "not-done" } as const);
             },
-          } as const;
-          const processes = [0, 1].map(() => startProcess({ store: line.store, clock, policy }));
+          };
+          const { clock, processes } = processesOn(scheduled(scheduler, faults), 2, policy);
           let answered = 0;
           const calls = callers.map(async (caller, index) => {
             const work = async (): Promise<string> => {
@@ -74,10 +78,9 @@ describe("callers and reconcilers of one key, in any order of calls and answers"
               expect(answer).toMatchObject({ result: "charged" });
             }
           }
-          for (const one of processes) expect(leftovers(one)).toEqual({ here: 0, waiting: 0 });
+          expectNothingLeft(processes);
         },
       ),
-      { numRuns: RUNS },
     );
   });
 });
