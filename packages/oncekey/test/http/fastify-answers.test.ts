@@ -1,26 +1,29 @@
 import { once } from "node:events";
 import { createReadStream } from "node:fs";
 import { Readable } from "node:stream";
+import type { FastifyInstance } from "fastify";
 import { notPerformed } from "oncekey";
 import { exchange } from "oncekey/testing";
 import { describe, expect, it } from "vitest";
-import { closeAll, create, newKey, send, serve } from "./fastify-app.js";
+import { closeAll, create, newKey, type Sent, send, serve } from "./fastify-app.js";
 
 closeAll();
+
+/** The first answer, and what its repeat gets. */
+async function expectTwice(app: FastifyInstance, answer: Partial<Sent>): Promise<void> {
+  const key = newKey();
+  for (const replay of [false, true]) expect(await send(app, key)).toMatchObject({ ...answer, replay });
+}
 
 describe("an answer", () => {
   it("is a Response, with its status and headers", async () => {
     const app = await create();
     app.post("/orders", () => new Response("made", { status: 201, headers: { Location: "/orders/1" } }));
-    const key = newKey();
-    for (const replay of [false, true]) {
-      expect(await send(app, key)).toMatchObject({
-        status: 201,
-        body: "made",
-        replay,
-        headers: { location: "/orders/1" },
-      });
-    }
+    await expectTwice(app, {
+      status: 201,
+      body: "made",
+      headers: { location: "/orders/1" },
+    });
   });
 
   it.each<[string, () => unknown]>([
@@ -45,10 +48,7 @@ describe("an answer", () => {
       reply.code(error.code === "ENOENT" ? 404 : 500).send({ error: error.code });
     });
     app.post("/orders", (_request, reply) => reply.send(createReadStream("/no/such/file")));
-    const key = newKey();
-    for (const replay of [false, true]) {
-      expect(await send(app, key)).toMatchObject({ status: 404, body: '{"error":"ENOENT"}', replay });
-    }
+    await expectTwice(app, { status: 404, body: '{"error":"ENOENT"}' });
     expect(count).toBe(1);
   });
 
@@ -57,15 +57,11 @@ describe("an answer", () => {
     app.post("/orders", async (_request, reply) => {
       reply.code(201).header("x-part", "1").send({ ok: true });
     });
-    const key = newKey();
-    for (const replay of [false, true]) {
-      expect(await send(app, key)).toMatchObject({
-        status: 201,
-        body: '{"ok":true}',
-        replay,
-        headers: { "x-part": "1" },
-      });
-    }
+    await expectTwice(app, {
+      status: 201,
+      body: '{"ok":true}',
+      headers: { "x-part": "1" },
+    });
   });
 
   it("is not altered by an error that comes later", async () => {
@@ -75,15 +71,11 @@ describe("an answer", () => {
       reply.code(201).header("x-part", "answer").send({ ok: true });
       throw new Error("late");
     });
-    const key = newKey();
-    for (const replay of [false, true]) {
-      expect(await send(app, key)).toMatchObject({
-        status: 201,
-        body: '{"ok":true}',
-        replay,
-        headers: { "x-part": "answer" },
-      });
-    }
+    await expectTwice(app, {
+      status: 201,
+      body: '{"ok":true}',
+      headers: { "x-part": "answer" },
+    });
   });
 
   it("may be written to a hijacked reply", async () => {
