@@ -76,7 +76,7 @@ export function createBatches<Request, Answer>(
       scheduled = true;
       setImmediate(flush);
     } else {
-      alarm ??= systemClock.setTimer(failOverdue, oldest.endsAtMs - systemClock.monotonicMs());
+      alarm ??= systemClock.setTimer(wakeUp, oldest.endsAtMs - systemClock.monotonicMs());
     }
   }
 
@@ -94,6 +94,11 @@ export function createBatches<Request, Answer>(
     schedule();
   }
 
+  function wakeUp(): void {
+    failOverdue();
+    schedule();
+  }
+
   /** All wait equally long, so those whose time is over stand first. */
   function failOverdue(): void {
     alarm?.cancel();
@@ -103,7 +108,6 @@ export function createBatches<Request, Answer>(
     const overdue = queued.slice(0, inTime === -1 ? queued.length : inTime);
     queued = queued.slice(overdue.length);
     for (const { reject } of overdue) reject(notSent(timeoutMs));
-    schedule();
   }
 
   return {

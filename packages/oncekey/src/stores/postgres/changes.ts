@@ -78,7 +78,10 @@ export function createChanges(
     { lock, first }: ChangeOptions,
   ): Promise<Outcome> {
     const { outcome, record, written } = await changeRemotely(
-      { read, write: (...write) => writeRecord(run, statements, lock, ...write) },
+      {
+        read,
+        write: (_, revision, next) => writeRecord(run, statements, lock, key, revision, next),
+      },
       key,
       transition,
       first,

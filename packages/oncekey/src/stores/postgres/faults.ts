@@ -36,8 +36,8 @@ export function isRepeatable(error: unknown): boolean {
 export function batchFaultOf(error: unknown): BatchFault {
   if (isOncekeyError(error) || error instanceof TypeError) return "entry";
   if (isConnectionLost(error) || isRepeatable(error)) return "passing";
-  // Data exceptions, violated constraints, exceeded limits.
-  return /^(?:22|23|54)/.test(sqlStateOf(error) ?? "") ? "entry" : "other";
+  // Data exceptions, violated constraints, exceeded limits, more keys than the server can lock at a time.
+  return /^(?:22|23|54|53200)/.test(sqlStateOf(error) ?? "") ? "entry" : "other";
 }
 
 /** An error as the coded error that the port promises; coded errors pass as they are. */

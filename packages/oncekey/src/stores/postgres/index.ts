@@ -15,7 +15,7 @@ export type {
   PostgresRow,
   PostgresStatement,
 } from "./driver.js";
-export type { PostgresStoreOptions } from "./options.js";
+export type { PostgresListener, PostgresStoreOptions } from "./options.js";
 export { fromPg, type PgPool, type PgPoolSettings, type PgTransaction } from "./pg.js";
 export {
   fromPglite,

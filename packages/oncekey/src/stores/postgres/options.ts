@@ -7,6 +7,9 @@ import { countProblems, durationProblems, unknownOptions } from "../../core/poli
 import type { PostgresDriver } from "./driver.js";
 import { DEFAULT_NAMES, problemsOfNames, type TableNames } from "./schema.js";
 
+/** The part of a driver that listens. */
+export type PostgresListener = Pick<PostgresDriver, "name" | "listen">;
+
 /** A property that is `undefined` is not set. */
 export interface PostgresStoreOptions {
   /**
@@ -54,7 +57,7 @@ export interface PostgresStoreOptions {
    *
    * @defaultValue the driver itself, or `false` with `pooler`
    */
-  readonly listen?: PostgresDriver | false | undefined;
+  readonly listen?: PostgresListener | false | undefined;
   /**
    * Whether a standby can be promoted that has not got everything that was acknowledged (asynchronous replication). A claim or a
    * completion that is forgotten is work done twice, so at-most-once is then refused unless it accepts lost writes.
@@ -75,7 +78,7 @@ export interface Settings extends TableNames {
   readonly connections: number;
   readonly transactions: number;
   readonly pooler: boolean;
-  readonly listen: PostgresDriver | undefined;
+  readonly listen: PostgresListener | undefined;
   readonly asynchronousStandby: boolean;
   readonly sweepIntervalMs: number;
 }
@@ -91,7 +94,7 @@ const DEFAULTS = {
 } as const satisfies Omit<Settings, "listen">;
 
 /** @throws OncekeyError `CONFIGURATION_INVALID` that lists everything that is wrong. */
-export function settingsOf(driver: PostgresDriver, options: PostgresStoreOptions): Settings {
+export function settingsOf(driver: PostgresListener, options: PostgresStoreOptions): Settings {
   const given = Object.entries(options).filter(([, value]) => value !== undefined);
   const { listen, ...set }: typeof DEFAULTS & PostgresStoreOptions = {
     ...DEFAULTS,
@@ -116,8 +119,8 @@ export function settingsOf(driver: PostgresDriver, options: PostgresStoreOptions
 }
 
 function driverProblems(what: string, driver: unknown): readonly string[] {
-  const { name, open, handle } = (driver ?? {}) as Partial<PostgresDriver>;
-  if (typeof name === "string" && typeof open === "function" && typeof handle === "function") return [];
+  const { name, open, listen } = (driver ?? {}) as Partial<PostgresDriver>;
+  if (typeof name === "string" && typeof open === "function" && typeof listen === "function") return [];
   return [`${what} is a driver, such as fromPg(pool), not a pool, a client or an address`];
 }
 
