@@ -58,6 +58,9 @@ export interface JoinedTransaction {
    * Reads what others have committed up to now, not up to the transaction's snapshot; where the two differ and the isolation
    * forbids to go on, it throws `RETRY_TRANSACTION`. Claimed, a key stays this transaction's until its end, without renewal.
    *
+   * Asked directly after a savepoint was made, to which the core goes back if it throws, or if any key is `contended`: so the
+   * database may have refused a statement here.
+   *
    * @param waitMs how long one waits, in all, for other open transactions; 0: not at all.
    */
   claim(requests: readonly ClaimRequest[], waitMs: number): Promise<readonly JoinedClaimOutcome[]>;

@@ -40,6 +40,7 @@ export { type ManualClock, manualClock } from "./manual-clock.js";
 export { type RecordedEvents, recordEvents } from "./record-events.js";
 export {
   bindStoreContract,
+  type ContractCaller,
   type ContractRows,
   runStoreCase,
   type StoreCase,

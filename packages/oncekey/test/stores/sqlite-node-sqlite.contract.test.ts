@@ -5,7 +5,7 @@
 import { fromNodeSqlite, type NodeSqliteDatabase, sqliteStore } from "oncekey/stores/sqlite";
 import { bindStoreContract } from "oncekey/testing";
 import { describe, expect, it } from "vitest";
-import { openSqliteSubject } from "./sqlite-subject.js";
+import { openSqliteSubject, SQLITE_WAIVERS } from "./sqlite-subject.js";
 
 const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
 
@@ -14,7 +14,10 @@ if (major > 22 || (major === 22 && minor >= 13)) {
   const { DatabaseSync } = (await import(name)) as { DatabaseSync: new (path: string) => NodeSqliteDatabase };
   bindStoreContract(
     { describe, it },
-    { open: () => openSqliteSubject((path) => fromNodeSqlite(() => new DatabaseSync(path))) },
+    {
+      open: () => openSqliteSubject((path) => fromNodeSqlite(() => new DatabaseSync(path))),
+      waivers: SQLITE_WAIVERS,
+    },
   );
 } else {
   describe("a Node without node:sqlite", () => {

@@ -7,7 +7,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import Database from "libsql";
 import { type SqliteDriver, type SqliteTransaction, sqliteStore } from "oncekey/stores/sqlite";
-import { manualClock, type StoreSubject } from "oncekey/testing";
+import { manualClock, type StoreContractSetup, type StoreSubject } from "oncekey/testing";
+
+const OWN_CONNECTIONS =
+  "The store works on connections of its own; it joins no transaction of the application's.";
+export const SQLITE_WAIVERS: NonNullable<StoreContractSetup["waivers"]> = {
+  joining: OWN_CONNECTIONS,
+  pinning: OWN_CONNECTIONS,
+};
 
 /** Opens a store on a new file; rows and damage go through a connection that is not the store's. */
 export function openSqliteSubject(driverOf: (path: string) => SqliteDriver): StoreSubject<SqliteTransaction> {

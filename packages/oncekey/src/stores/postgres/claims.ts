@@ -9,6 +9,7 @@
 import { systemClock } from "../../core/clock.js";
 import { OncekeyError } from "../../core/errors.js";
 import { compareFingerprints } from "../../core/fingerprint.js";
+import type { ClaimToken } from "../../core/record.js";
 import type { ClaimOutcome, ClaimRequest } from "../../core/store.js";
 import { claimRecord } from "../../core/transitions.js";
 import { type Asked, type Batches, createBatches } from "../batches.js";
@@ -23,7 +24,9 @@ import { batchFaultOf } from "./faults.js";
 type Claimed =
   | { readonly kind: "made"; readonly nowMs: number }
   | { readonly kind: "found"; readonly row: PostgresRow; readonly nowMs: number }
-  | { readonly kind: "seen"; readonly reading: Reading<string> };
+  | { readonly kind: "seen"; readonly reading: Reading<string> }
+  /** A transaction of the application's has claimed it and not ended. */
+  | { readonly kind: "joined" };
 
 export interface Claims {
   claim(request: ClaimRequest): Promise<ClaimOutcome>;
@@ -47,6 +50,7 @@ export function createClaims(place: Place): Claims {
     async claim(request) {
       const claimed = await batches.submit(request);
       if (claimed.kind === "made") return { kind: "claimed", attempt: 1, takeover: false, compared: true };
+      if (claimed.kind === "joined") return inFlightUnseen();
       return decide(place, request, claimed.kind === "seen" ? claimed.reading : readingOf(claimed));
     },
   };
@@ -102,12 +106,24 @@ async function askAlone(place: Place, asked: Asked<ClaimRequest>): Promise<Claim
   if (reading.record !== undefined) return { kind: "seen", reading };
   if (systemClock.monotonicMs() >= endsAtMs) throw tooLate();
   const [claimed] = await send(place, [asked]);
-  return claimed ?? { kind: "seen", reading: await place.read(request.key) };
+  if (claimed !== undefined) return claimed;
+  const again = await place.read(request.key);
+  if (again.record !== undefined) return { kind: "seen", reading: again };
+  if (systemClock.monotonicMs() >= endsAtMs) throw tooLate();
+  return { kind: "joined" };
+}
+
+/** Whose it is nobody can see yet. */
+const UNSEEN = "~" as ClaimToken;
+
+function inFlightUnseen(): ClaimOutcome {
+  return { kind: "in-flight", holder: UNSEEN, remainingMs: LOCKED_FOR_MS, compared: true };
 }
 
 /** A request for a key that another one was sent for: it finds what that one found, or made. */
 function judge(request: ClaimRequest, first: ClaimRequest, claimed: Claimed): Claimed {
-  if (claimed.kind !== "made" || request.token === first.token) return claimed;
+  const isSame = request.token === first.token && request.fingerprint === first.fingerprint;
+  if (claimed.kind !== "made" || isSame) return claimed;
   const { nowMs } = claimed;
   const { record } = claimRecord(undefined, first, nowMs);
   return { kind: "seen", reading: { record, revision: undefined, nowMs } };

@@ -9,14 +9,9 @@
 import { COLUMNS } from "../rows.js";
 import { assigned, inMs, later, selected } from "./codec.js";
 import type { Tables } from "./schema.js";
-import { CLOCK, FIRST_REVISION, OPEN_CLAIM } from "./statements.js";
+import { CLOCK, FIRST_REVISION, keyLock, OPEN_CLAIM } from "./statements.js";
 
 export type JoinStatements = ReturnType<typeof joinStatementsOf>;
-
-/** The lock of a key, as a number that nothing else is likely to use. */
-export function keyLock(key: string): string {
-  return `hashtextextended(${key}, 7306086967318834788)`;
-}
 
 export function joinStatementsOf({ records }: Tables) {
   return {

@@ -78,9 +78,16 @@ export function statementsOf({ records, channel }: Tables) {
   } as const;
 }
 
+/** The advisory lock of a key, as a number that nothing else is likely to use. */
+export function keyLock(key: string): string {
+  return `hashtextextended(${key}, 7306086967318834788)`;
+}
+
 /**
  * Inserts what is not there, and reads what is. A row that another transaction has committed since the statement's snapshot is
- * neither: the entry comes back with nothing. One whose time is over when the server gets to it is not inserted.
+ * neither: the entry comes back with nothing. So does one whose key a transaction of the application's has claimed and not yet
+ * committed: nobody can see that row, and whoever inserted it again would wait for it, and a whole batch with it. One whose
+ * time is over when the server gets to it is not inserted.
  */
 function claimOf(records: string): string {
   return `WITH ${CLOCK}, asked AS MATERIALIZED (
@@ -93,7 +100,7 @@ function claimOf(records: string): string {
       SELECT a.key, 1, a.scope_id, a.operation, a.label, 'claimed', a.token, 1, a.fingerprint, a.guarantee,
         a.on_lapse, a.lease_ms, a.retention_ms, now, now, ${later("now", "a.lease_ms")}, ${FIRST_REVISION}
       FROM asked a CROSS JOIN clock
-      WHERE a.until IS NULL OR now < to_timestamp(a.until / 1000)
+      WHERE (a.until IS NULL OR now < to_timestamp(a.until / 1000)) AND pg_try_advisory_xact_lock_shared(${keyLock("a.key")})
       ON CONFLICT (key) DO NOTHING
       RETURNING key)
     SELECT a.key, CASE WHEN made.key IS NOT NULL THEN 'made'

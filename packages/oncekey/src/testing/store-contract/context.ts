@@ -15,17 +15,29 @@ export interface ContractRows<Tx> {
   count(id: string): Promise<number>;
 }
 
+/** A transaction that the application holds, on a connection of its own. */
+export interface ContractCaller<Held> {
+  readonly transaction: Held;
+  /** Inserts a row with that id where `rows` counts them. */
+  write(id: string): Promise<unknown>;
+  commit(): Promise<unknown>;
+  /** Safe to call after an end. */
+  rollback(): Promise<unknown>;
+}
+
 /** A store on fresh, empty records, as a binding opens it for one case. */
-export interface StoreSubject<Tx = unknown> {
-  readonly store: Store<Tx>;
+export interface StoreSubject<Tx = unknown, Held = never> {
+  readonly store: Store<Tx, Held>;
   /** Opens another connection to the same records. Leave it out where there can be only one. */
-  another?(): Store<Tx> | Promise<Store<Tx>>;
+  another?(): Store<Tx, Held> | Promise<Store<Tx, Held>>;
   /** Lets time pass on the clock that judges leases: moves a manual clock, or really waits. */
   sleep(ms: number): Promise<void>;
   /** Makes the record unreadable. Leave it out where nothing can. */
   damage?(key: RecordKey): void | Promise<void>;
   /** Needed for stores with transactions. */
   readonly rows?: ContractRows<Tx>;
+  /** Begins one, of the isolation that the database has by default. Needed for stores that can join one. */
+  beginCaller?(): Promise<ContractCaller<Held>>;
   /** Closes what was opened and removes what is left of it. The store itself is closed by the contract. */
   dispose?(): void | Promise<void>;
 }
@@ -40,6 +52,8 @@ export interface StoreContext {
   lapse(): Promise<void>;
   damage(key: RecordKey): Promise<void>;
   readonly rows: ContractRows<unknown> | undefined;
+  /** Begins a transaction of the application's; what a case leaves open is rolled back. */
+  beginCaller(): Promise<ContractCaller<never>>;
   /** How often a race is run; the more, the likelier a rare interleaving. */
   readonly raceRounds: number;
 }

@@ -11,10 +11,18 @@ import { missingOfStore } from "../../core/store-checks.js";
 import { checkWaivers, registerCase, type TestRunner, type Waivers } from "../test-runner.js";
 import { claiming } from "./claiming.js";
 import { completing } from "./completing.js";
-import { PAST_SHORT_MS, type StoreCase, type StoreContext, type StoreSubject } from "./context.js";
+import {
+  type ContractCaller,
+  PAST_SHORT_MS,
+  type StoreCase,
+  type StoreContext,
+  type StoreSubject,
+} from "./context.js";
 import { ending } from "./ending.js";
+import { joining } from "./joining.js";
 import { leases } from "./leases.js";
 import { looking } from "./looking.js";
+import { pinning } from "./pinning.js";
 import { releasing } from "./releasing.js";
 import { resolving } from "./resolving.js";
 import { retaining } from "./retaining.js";
@@ -22,7 +30,7 @@ import { transactions } from "./transactions.js";
 import { unknown } from "./unknown.js";
 import { watching } from "./watching.js";
 
-export type { ContractRows, StoreCase, StoreContext, StoreSubject } from "./context.js";
+export type { ContractCaller, ContractRows, StoreCase, StoreContext, StoreSubject } from "./context.js";
 
 /** All promises of the port, each with what goes wrong for a user of a store that breaks it. */
 export const storeContract: readonly StoreCase[] = [
@@ -36,12 +44,14 @@ export const storeContract: readonly StoreCase[] = [
   ...looking,
   ...watching,
   ...transactions,
+  ...joining,
+  ...pinning,
   ...ending,
 ];
 
-export interface StoreContractSetup<Tx = unknown> {
+export interface StoreContractSetup<Tx = unknown, Held = never> {
   /** Opens the store on fresh, empty records; called once for each case. */
-  open(): StoreSubject<Tx> | Promise<StoreSubject<Tx>>;
+  open(): StoreSubject<Tx, Held> | Promise<StoreSubject<Tx, Held>>;
   /** Cases, by name or by group, that the store does not keep, with the reason why not. */
   readonly waivers?: Waivers | undefined;
   /**
@@ -57,7 +67,10 @@ export interface StoreContractSetup<Tx = unknown> {
  *
  * @example bindStoreContract({ describe, it }, { open: () => ({ store: myStore(), sleep }) });
  */
-export function bindStoreContract<Tx>(runner: TestRunner, setup: StoreContractSetup<Tx>): void {
+export function bindStoreContract<Tx, Held = never>(
+  runner: TestRunner,
+  setup: StoreContractSetup<Tx, Held>,
+): void {
   const { waivers = {} } = setup;
   checkWaivers(waivers, new Set(storeContract.flatMap((one) => [one.name, one.group])));
   for (const name of new Set(storeContract.map((one) => one.group))) {
@@ -71,11 +84,14 @@ export function bindStoreContract<Tx>(runner: TestRunner, setup: StoreContractSe
 }
 
 /** Runs one case on a store opened for it; rejects if the promise is broken. */
-export async function runStoreCase<Tx>(one: StoreCase, setup: StoreContractSetup<Tx>): Promise<void> {
+export async function runStoreCase<Tx, Held = never>(
+  one: StoreCase,
+  setup: StoreContractSetup<Tx, Held>,
+): Promise<void> {
   const subject = await setup.open();
-  const opened: Store[] = [];
+  const opened: Opened = { stores: [], callers: [] };
   try {
-    opened.push(checked(subject.store, "open"));
+    opened.stores.push(checked(subject.store, "open"));
     await one.run(contextOf(subject, opened, setup.raceRounds ?? 100));
   } catch (error) {
     // What cleaning up after a failure meets is a consequence; it must not be shown in the place of its cause.
@@ -85,8 +101,15 @@ export async function runStoreCase<Tx>(one: StoreCase, setup: StoreContractSetup
   await cleanUp(subject, opened);
 }
 
-async function cleanUp<Tx>(subject: StoreSubject<Tx>, opened: readonly Store[]): Promise<void> {
-  await Promise.allSettled(opened.map(async (store) => store.close()));
+/** What is to be closed at the end of a case. */
+interface Opened {
+  readonly stores: Store[];
+  readonly callers: ContractCaller<never>[];
+}
+
+async function cleanUp<Tx, Held>(subject: StoreSubject<Tx, Held>, opened: Opened): Promise<void> {
+  await Promise.allSettled(opened.callers.map(async (caller) => caller.rollback()));
+  await Promise.allSettled(opened.stores.map(async (store) => store.close()));
   await subject.dispose?.();
 }
 
@@ -97,15 +120,19 @@ function checked(store: Store, from: "open" | "another"): Store {
   throw new Error(`The store that ${from} gave is not finished: it has no ${missing.join(", ")}`);
 }
 
-function contextOf<Tx>(subject: StoreSubject<Tx>, opened: Store[], raceRounds: number): StoreContext {
+function contextOf<Tx, Held>(
+  subject: StoreSubject<Tx, Held>,
+  { stores, callers }: Opened,
+  raceRounds: number,
+): StoreContext {
   const { store } = subject;
   return {
     store,
     async connections(count) {
-      while (opened.length < count && subject.another !== undefined) {
-        opened.push(checked(await subject.another(), "another"));
+      while (stores.length < count && subject.another !== undefined) {
+        stores.push(checked(await subject.another(), "another"));
       }
-      return Array.from({ length: count }, (_, index) => opened[index] ?? store);
+      return Array.from({ length: count }, (_, index) => stores[index] ?? store);
     },
     sleep: (ms) => subject.sleep(ms),
     lapse: () => subject.sleep(PAST_SHORT_MS),
@@ -114,6 +141,13 @@ function contextOf<Tx>(subject: StoreSubject<Tx>, opened: Store[], raceRounds: n
       await subject.damage(key);
     },
     rows: subject.rows as StoreContext["rows"],
+    async beginCaller() {
+      if (subject.beginCaller === undefined)
+        throw new Error("The binding gives no transactions of the application's");
+      const caller = await subject.beginCaller();
+      callers.push(caller as ContractCaller<never>);
+      return caller as ContractCaller<never>;
+    },
     raceRounds,
   };
 }

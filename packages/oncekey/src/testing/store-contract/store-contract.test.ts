@@ -9,7 +9,9 @@ import { bindStoreContract, runStoreCase, type StoreContractSetup, storeContract
 
 /** Not kept by any store in memory. */
 const BEYOND_MEMORY = new Set([
-  ...storeContract.filter(({ group }) => group === "transactions").map(({ name }) => name),
+  ...storeContract
+    .filter(({ group }) => ["transactions", "joining", "pinning"].includes(group))
+    .map(({ name }) => name),
   "a record that cannot be read is an error, never no record",
   "an unreadable record does not spoil the batch that it is in",
   "one connection that is closed leaves the others working",

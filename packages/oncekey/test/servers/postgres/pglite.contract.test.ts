@@ -4,6 +4,8 @@ import { bindStoreContract } from "oncekey/testing";
 import { afterAll, describe, it } from "vitest";
 import { openPostgresSubject } from "./subject.js";
 
+const ONE_CONNECTION =
+  "There is one connection: while a transaction of the application's is open nobody else is answered.";
 const database = await PGlite.create();
 afterAll(() => database.close());
 
@@ -17,5 +19,6 @@ bindStoreContract(
         write: (transaction, table, id) => transaction.query(`INSERT INTO ${table} (id) VALUES ($1)`, [id]),
       }),
     raceRounds: 10,
+    waivers: { joining: ONE_CONNECTION, pinning: ONE_CONNECTION },
   },
 );

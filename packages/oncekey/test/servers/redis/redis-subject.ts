@@ -28,6 +28,8 @@ export function openRedisSubject({ driver, set }: RedisClient): StoreSubject<nev
 
 export const REDIS_WAIVERS: NonNullable<StoreContractSetup["waivers"]> = {
   transactions: "Redis has none that the rows of another database could share.",
+  joining: "Redis has none that the rows of another database could share.",
+  pinning: "Redis has none that the rows of another database could share.",
   "a purge takes what has expired, in batches as small as asked":
     "Redis removes what has expired by itself, so there is nothing to count.",
 };
