@@ -33,7 +33,7 @@ describe("titlesOf", () => {
       '  it("one", () => call("not this"));',
       '  it.each([["row"]])("two %s", run);',
       `  it(\`three \${count}\`, run);`,
-      '  it.runIf(isLinux)("four", run);',
+      '  it.concurrent("four", run);',
       "});",
     ].join("\n");
     expect([...titlesOf(source)]).toEqual(["one", "two %s", `three \${count}`, "four"]);

@@ -2,7 +2,7 @@
  * @module scripts/reference/links
  *
  * Every relative link of a tracked page leads to a file of the repository, and its fragment to a heading there. Every
- * source that a page names (`core/perform.ts`) exists.
+ * source that a page names (`core/perform.ts`) exists. Every page can be reached from `docs/index.md`.
  */
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";
@@ -17,7 +17,45 @@ export async function checkLinks() {
   const pages = [...new Set(output.split("\n"))].filter(
     (page) => page !== "" && existsSync(join(root, page)),
   );
-  return pages.flatMap((page) => [...checkPage(page), ...checkSources(page)]);
+  const reached = reachedFrom("docs/index.md");
+  return [
+    ...pages.flatMap((page) => [...checkPage(page), ...checkSources(page)]),
+    ...pages
+      .filter((page) => !reached.has(page))
+      .map((page) => `no link leads from docs/index.md to ${page}`),
+  ];
+}
+
+/**
+ * The pages that links lead to, over any number of pages.
+ *
+ * @param {string} page
+ * @param {Set<string>} reached
+ */
+function reachedFrom(page, reached = new Set()) {
+  reached.add(page);
+  for (const { path } of linksOf(page)) {
+    if (path.endsWith(".md") && existsSync(join(root, path)) && !reached.has(path))
+      reachedFrom(path, reached);
+  }
+  return reached;
+}
+
+/**
+ * The relative links of a page, as they stand there and as paths of the repository.
+ *
+ * @param {string} page
+ */
+function linksOf(page) {
+  const links = [...withoutBlocks(readPage(page)).matchAll(/\]\(([^)\s]+)\)/g)].map(
+    ([, target = ""]) => target,
+  );
+  return links
+    .filter((target) => !/^[a-z]+:/.test(target))
+    .map((target) => {
+      const [path = "", fragment] = target.split("#");
+      return { target, fragment, path: path === "" ? page : normalize(join(dirname(page), path)) };
+    });
 }
 
 /**
@@ -26,12 +64,9 @@ export async function checkLinks() {
  */
 function checkPage(page) {
   const problems = [];
-  for (const [, target = ""] of withoutBlocks(readPage(page)).matchAll(/\]\(([^)\s]+)\)/g)) {
-    if (/^[a-z]+:/.test(target)) continue;
-    const [path = "", fragment] = target.split("#");
-    const file = path === "" ? page : normalize(join(dirname(page), path));
-    if (!existsSync(join(root, file))) problems.push(`${page} links to ${target}, which does not exist`);
-    else if (fragment !== undefined && !anchorsOf(file).has(fragment))
+  for (const { target, path, fragment } of linksOf(page)) {
+    if (!existsSync(join(root, path))) problems.push(`${page} links to ${target}, which does not exist`);
+    else if (fragment !== undefined && !anchorsOf(path).has(fragment))
       problems.push(`${page} links to ${target}, where no heading has that name`);
   }
   return problems;

@@ -8,15 +8,34 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import ts from "typescript";
 import { root } from "../workspace.mjs";
-import { importBuilt } from "./pages.mjs";
+import { importBuilt, readPage, tableRows } from "./pages.mjs";
+
+/** @typedef {"storeContract" | "httpContract"} Contract */
+
+/**
+ * Every row of a page's tables names its proof.
+ *
+ * @param {string} page
+ * @param {readonly Contract[]} contracts those whose cases a name without a link may name
+ * @param {string} without what a cell begins with that may do without proof
+ * @returns {Promise<string[]>}
+ */
+export async function checkProofs(page, contracts, without) {
+  const cases = await contractCases(contracts);
+  return tableRows(readPage(page)).flatMap((row) =>
+    proofProblems(row.at(-1) ?? "", cases, without).map(
+      (problem) => `${page}, ${row.slice(0, 2).join(" ")}: ${problem}`,
+    ),
+  );
+}
 
 /**
  * The cases of the contracts, which every store and every adapter runs.
  *
- * @param {readonly ("storeContract" | "httpContract")[]} contracts
+ * @param {readonly Contract[]} contracts
  * @returns {Promise<ReadonlySet<string>>}
  */
-export async function contractCases(contracts) {
+async function contractCases(contracts) {
   const testing = await importBuilt("testing/index.js");
   return new Set(
     contracts.flatMap((contract) =>
@@ -77,7 +96,7 @@ export function titlesOf(source) {
 }
 
 /**
- * What a call starts from: `it` for `it(…)`, `it.each(…)(…)` and `it.runIf(…)(…)`.
+ * What a call starts from: `it` for `it(…)`, `it.each(…)(…)` and `it.concurrent(…)`.
  *
  * @param {ts.Expression} call
  * @returns {string | undefined}
