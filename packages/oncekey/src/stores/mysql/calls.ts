@@ -3,8 +3,7 @@
  * The calls of the port that change a record.
  *
  * Invariants: what every request does is one statement, sent together with those of the same turn; whatever that statement
- * leaves open is decided by a transition of the core. A row that somebody has pinned is a live claim: nobody can end it, and
- * its own holder need not renew it.
+ * leaves open is decided by a transition of the core. A record that somebody has pinned is a live claim to everybody else.
  */
 import type { RecordKey, StoredRecord } from "../../core/record.js";
 import type {
@@ -25,7 +24,7 @@ import {
 } from "../../core/transitions.js";
 import { createBatches } from "../batches.js";
 import { changeRemotely } from "../compare-and-set.js";
-import { completeBatches, extendBatches, RENEWAL_PATIENCE_MS, releaseBatches } from "./changes.js";
+import { completeBatches, extendBatches, releaseBatches } from "./changes.js";
 import { claimBatches, claimOutcome } from "./claims.js";
 import type { Database } from "./database.js";
 import { faultOf } from "./driver.js";
@@ -67,16 +66,8 @@ export function createCalls({ database, records, timeoutMs, ended }: CallsPlace)
   }
 
   async function extend(request: ExtendRequest): Promise<ExtendOutcome> {
-    const transition: Transition<ExtendOutcome> = (stored, nowMs) => extendRecord(stored, request, nowMs);
-    try {
-      if (await extensions.submit(request)) return { kind: "extended" };
-      return await change(request.key, transition, RENEWAL_PATIENCE_MS);
-    } catch (error) {
-      if (faultOf(error) !== "held") throw error;
-      // Pinned: whose it is can be read, and while it is pinned nobody takes it over.
-      const { record, nowMs } = await records.patient(0).read(request.key);
-      return transition(record, nowMs).outcome;
-    }
+    if (await extensions.submit(request)) return { kind: "extended" };
+    return change(request.key, (stored, nowMs) => extendRecord(stored, request, nowMs));
   }
 
   async function resolve(request: ResolveRequest): Promise<ResolveOutcome> {

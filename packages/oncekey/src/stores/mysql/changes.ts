@@ -14,14 +14,13 @@ import { encodeText, FORMAT, type RecordRow } from "../rows.js";
 import type { Database } from "./database.js";
 import { faultOf } from "./driver.js";
 import { batchFaultOf } from "./faults.js";
-import { affected, lockedText, selectText, whileHeld } from "./records.js";
+import { affected, type Locked, lockedText, lockText, whileHeld } from "./records.js";
 import { fittingOutcome, newRevision, SERVER_NOW } from "./rows.js";
 import type { MysqlServer } from "./server.js";
-import { literal } from "./sql.js";
+import { type Bind, literal } from "./sql.js";
 
 interface Kind<Request> {
-  /** How long one waits alone for a row that somebody has; as long as its caller does, unless given. */
-  readonly patienceMs?: number;
+  readonly locked: Locked;
   readonly bytesOf: (request: Request) => number;
   /** The statement that does it. */
   readonly text: (table: string, request: Request, server: MysqlServer) => string;
@@ -34,7 +33,7 @@ interface Keyed {
 /** @returns whether the change was made */
 function batchesOf<Request extends Keyed>(
   database: Database,
-  { bytesOf, text, patienceMs = Number.POSITIVE_INFINITY }: Kind<Request>,
+  { bytesOf, locked, text }: Kind<Request>,
 ): BatchPort<Request, boolean> {
   const table = database.tables.records;
   async function send(requests: readonly Request[]): Promise<readonly (boolean | undefined)[]> {
@@ -42,12 +41,12 @@ function batchesOf<Request extends Keyed>(
     const keys = requests.map(({ key }) => key);
     const changes = requests.map((request) => text(table, request, server));
     try {
-      const results = await database.ask(lockedText(table, keys, changes));
+      const results = await database.ask(lockedText(table, keys, locked, changes));
       return requests.map((_, index) => affected(results, index));
     } catch (error) {
       // A single one is tried again as it is.
       if (faultOf(error) !== "held" || requests.length === 1) throw error;
-      return changeUnheld(database, keys, changes);
+      return changeUnheld(database, keys, locked, changes);
     }
   }
   return {
@@ -56,7 +55,7 @@ function batchesOf<Request extends Keyed>(
     send: (asked) => send(asked.map(({ request }) => request)).catch(passOverHeld),
     async alone({ request, endsAtMs }) {
       const leftMs = Math.max(0, endsAtMs - systemClock.monotonicMs());
-      const [changed] = await whileHeld(() => send([request]), Math.min(patienceMs, leftMs));
+      const [changed] = await whileHeld(() => send([request]), leftMs);
       return changed ?? false;
     },
     faultOf: batchFaultOf,
@@ -73,13 +72,14 @@ function passOverHeld(error: unknown): readonly undefined[] {
 function changeUnheld(
   { tables, within }: Database,
   keys: readonly RecordKey[],
+  locked: Locked,
   changes: readonly string[],
 ): Promise<readonly (boolean | undefined)[]> {
   return within(async (ask) => {
-    const lock = `${selectText(tables.records, "`key`", keys)} ORDER BY \`key\` FOR UPDATE SKIP LOCKED`;
-    const [, rows] = (await ask(`BEGIN;${lock}`)) as readonly [unknown, readonly RecordRow[]];
-    const locked = new Set(rows.map((row) => row.key));
-    const possible = keys.flatMap((key, index) => (locked.has(key) ? [index] : []));
+    const lock = lockText(tables.records, "`key`", keys, locked);
+    const [, rows] = (await ask(`BEGIN;${lock} SKIP LOCKED`)) as readonly [unknown, readonly RecordRow[]];
+    const free = new Set(rows.map((row) => row.key));
+    const possible = keys.flatMap((key, index) => (free.has(key) ? [index] : []));
     const texts = possible.map((index) => changes[index] ?? "");
     const results = (await ask([...texts, "COMMIT"].join(";"))) as unknown;
     // A single statement answers without a list.
@@ -90,8 +90,8 @@ function changeUnheld(
 }
 
 /** A record that its holder may still change as it left it. */
-function live({ key, token }: Keyed & { readonly token: string }, states: string): string {
-  const mine = `\`key\`=${literal(key)} AND token=${literal(token)}`;
+function live({ key, token }: Keyed & { readonly token: string }, states: string, bind = literal): string {
+  const mine = `\`key\`=${bind(key)} AND token=${bind(token)}`;
   const readable = `format=${FORMAT} AND state IN (${states})`;
   return `WHERE ${mine} AND ${readable} AND (expires_at IS NULL OR expires_at>${SERVER_NOW})`;
 }
@@ -100,8 +100,9 @@ const after = (durationMs: string): string => `${SERVER_NOW} + INTERVAL (${durat
 
 export function completeBatches(database: Database): BatchPort<CompleteRequest, boolean> {
   return batchesOf(database, {
+    locked: "PRIMARY",
     bytesOf: ({ outcome }) => 2 * (outcome.head.length + (outcome.body?.byteLength ?? 0)),
-    text: completionText,
+    text: (table, request, server) => completionText(table, request, server, literal, newRevision()),
   });
 }
 
@@ -110,26 +111,25 @@ export function completionText(
   table: string,
   request: CompleteRequest,
   { maxPacketBytes }: MysqlServer,
+  bind: Bind,
+  revision: number,
 ): string {
   const { head, body } = fittingOutcome(request.outcome, maxPacketBytes);
   return `UPDATE ${table} SET ${[
-    `revision=${newRevision()}`,
+    `revision=${revision}`,
     "state='completed'",
-    `retention_ms=${literal(request.retentionMs)}`,
+    `retention_ms=${bind(request.retentionMs)}`,
     `changed_at=${SERVER_NOW}`,
-    `expires_at=${after(literal(request.retentionMs))}`,
+    `expires_at=${after(bind(request.retentionMs))}`,
     "reconciler_token=NULL,reconciler_lease_ends_at=NULL",
-    `head=${literal(encodeText(head))}`,
-    `body=${literal(body ?? null)}`,
-  ].join(",")} ${live(request, "'claimed'")}`;
+    `head=${bind(encodeText(head))}`,
+    `body=${bind(body ?? null)}`,
+  ].join(",")} ${live(request, "'claimed'", bind)}`;
 }
-
-/** Longer than a statement of ours takes: who has the row after that has pinned it, and so keeps the claim. */
-export const RENEWAL_PATIENCE_MS = 150;
 
 export function extendBatches(database: Database): BatchPort<ExtendRequest, boolean> {
   return batchesOf(database, {
-    patienceMs: RENEWAL_PATIENCE_MS,
+    locked: "PRIMARY",
     bytesOf: () => 0,
     text: (table, request) =>
       `UPDATE ${table} SET ${[
@@ -141,9 +141,10 @@ export function extendBatches(database: Database): BatchPort<ExtendRequest, bool
   });
 }
 
-/** Whether a release is one statement; else the attempt of an earlier holder has to be given back. */
+/** One that gives the attempt of an earlier holder back is no single statement, and is left to the transitions. */
 export function releaseBatches(database: Database): BatchPort<ReleaseRequest, boolean> {
   return batchesOf(database, {
+    locked: "pin",
     bytesOf: () => 0,
     text(table, request) {
       const { started, keepAttempts, code } = request;

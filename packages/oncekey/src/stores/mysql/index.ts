@@ -2,6 +2,7 @@
  * @module
  * `oncekey/stores/mysql`: records in a table of MySQL or MariaDB.
  */
+export type { MysqlCallerTransaction } from "./caller.js";
 export { fromMysql2, type Mysql2CreatePool, type Mysql2Pool } from "./clients.js";
 export type {
   MysqlConnection,

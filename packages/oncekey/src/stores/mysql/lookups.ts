@@ -10,7 +10,7 @@ import type { KeyStatus } from "../../core/store.js";
 import { currentRecord, statusOf } from "../../core/transitions.js";
 import type { RecordRow } from "../rows.js";
 import type { Database } from "./database.js";
-import { type Records, selectText } from "./records.js";
+import { lockText, type Records } from "./records.js";
 import { bodyBytesOf, decodeRecord, SERVER_NOW, WITHOUT_BODY } from "./rows.js";
 import { listOf, literal } from "./sql.js";
 
@@ -76,8 +76,8 @@ function purgeSlice({ tables, within }: Database, limit: number): Promise<readon
     )) as readonly RecordRow[];
     const keys = seen.map((row) => row.key as RecordKey);
     if (keys.length === 0) return [0, 0];
-    const lock = `${selectText(tables.records, "`key`", keys)} AND ${ENDED} ORDER BY \`key\` FOR UPDATE SKIP LOCKED`;
-    const [, rows] = (await ask(`BEGIN;${lock}`)) as readonly [unknown, readonly RecordRow[]];
+    const lock = lockText(tables.records, "`key`", keys, "pin", ` AND ${ENDED}`);
+    const [, rows] = (await ask(`BEGIN;${lock} SKIP LOCKED`)) as readonly [unknown, readonly RecordRow[]];
     const locked = rows.map((row) => row.key as RecordKey);
     const remove = `DELETE FROM ${tables.records} WHERE \`key\` IN (${listOf(literal, locked)})`;
     await ask(locked.length === 0 ? "COMMIT" : `${remove};COMMIT`);

@@ -58,7 +58,10 @@ export function createRecords(database: Database): Records {
     const { flavor, maxPacketBytes } = await database.ready();
     const fitting = record && withFittingOutcome(record, maxPacketBytes);
     if (expected !== undefined) {
-      return affected(await ask(lockedText(tables.records, [key], [changeText(key, expected, fitting)])), 0);
+      return affected(
+        await ask(lockedText(tables.records, [key], "pin", [changeText(key, expected, fitting)])),
+        0,
+      );
     }
     if (fitting === undefined) return true;
     const revision = newRevision();
@@ -100,13 +103,34 @@ export function nowOf(rows: readonly RecordRow[]): number {
 }
 
 export function selectText(table: string, columns: string, keys: readonly RecordKey[]): string {
-  return `SELECT ${columns} FROM ${table} WHERE \`key\` IN (${listOf(literal, keys)})`;
+  return `SELECT ${columns} FROM ${table} FORCE INDEX (PRIMARY) WHERE \`key\` IN (${listOf(literal, keys)})`;
+}
+
+/**
+ * What a change has to have locked before: `PRIMARY`, the row; `pin`, also its entry there, which nobody has who only lets its
+ * holder go on. The optimizer is not asked: it may take one for the other.
+ */
+export type Locked = "PRIMARY" | "pin";
+
+export function lockText(
+  table: string,
+  columns: string,
+  keys: readonly RecordKey[],
+  locked: Locked,
+  condition = "",
+): string {
+  const where = `WHERE \`key\` IN (${listOf(literal, keys)})${condition} ORDER BY \`key\``;
+  return `SELECT ${columns} FROM ${table} FORCE INDEX (${locked}) ${where} FOR UPDATE`;
 }
 
 /** Locks the rows of `keys` without waiting, and changes them, as one transaction. */
-export function lockedText(table: string, keys: readonly RecordKey[], changes: readonly string[]): string {
-  const lock = `${selectText(table, "1", keys)} ORDER BY \`key\` FOR UPDATE NOWAIT`;
-  return ["BEGIN", lock, ...changes, "COMMIT"].join(";");
+export function lockedText(
+  table: string,
+  keys: readonly RecordKey[],
+  locked: Locked,
+  changes: readonly string[],
+): string {
+  return ["BEGIN", `${lockText(table, "1", keys, locked)} NOWAIT`, ...changes, "COMMIT"].join(";");
 }
 
 /** Whether the change of that place in `lockedText` has met its row. A revision always differs, so no flag changes this. */

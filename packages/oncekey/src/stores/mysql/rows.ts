@@ -11,7 +11,7 @@ import { COLUMNS, decodeRow, encodeRow, type RecordRow, type RecordValue } from 
 import { MAX_NAME_BYTES, MAX_TEXT_BYTES } from "./schema.js";
 import type { Bind, SqlValue } from "./sql.js";
 
-type Column = (typeof COLUMNS)[number];
+export type Column = (typeof COLUMNS)[number];
 
 const INSTANTS: ReadonlySet<string> = new Set([
   "claimed_at",
@@ -21,13 +21,22 @@ const INSTANTS: ReadonlySet<string> = new Set([
   "reconciler_lease_ends_at",
 ] satisfies Column[]);
 
-const NUMBERS: readonly string[] = [
+const NUMBERS: ReadonlySet<string> = new Set([
   "format",
   "attempt",
   "lease_ms",
   "retention_ms",
-  ...INSTANTS,
-] satisfies readonly string[];
+] satisfies Column[]);
+
+/** Whether a column is a `DATETIME(6)`. */
+export function isInstant(column: Column): boolean {
+  return INSTANTS.has(column);
+}
+
+/** Whether it is a whole number. */
+export function isNumber(column: Column): boolean {
+  return NUMBERS.has(column);
+}
 
 /** Compared with others, so they have to be plain: a collation finds nothing in them to take for equal. */
 const NAMES: ReadonlySet<string> = new Set([
@@ -129,7 +138,7 @@ export function newRevision(): number {
 /** @throws OncekeyError `RECORD_UNREADABLE` */
 export function decodeRecord(row: RecordRow): StoredRecord {
   const plain: Record<string, unknown> = { ...row };
-  for (const column of NUMBERS) {
+  for (const column of [...NUMBERS, ...INSTANTS]) {
     // Some settings of a client give long integers as text.
     const value = plain[column];
     if (typeof value === "string") plain[column] = Number(value);

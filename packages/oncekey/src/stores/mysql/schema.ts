@@ -42,8 +42,10 @@ export const MAX_TEXT_BYTES = 65_535;
 /**
  * Version 1.
  *
- * - `key` is the primary key and the only unique one: looking for a rival while inserting then locks that one row and no
- *   gap beside it, which is what deadlocks come from.
+ * - `key` is the primary key: looking for a rival while inserting then locks that one row and no gap beside it, which is
+ *   what deadlocks come from.
+ * - `pin`: an entry of it can be locked apart from its row. It is touched by what takes a claim from its holder (another
+ *   token, or no row), and not by what the holder does: renewals and the completion.
  * - `revision` is drawn anew by every write, renewals included: it names this very state.
  * - `ends`: what `purge` removes and what an operator lists by state, in one index, so that a write maintains no second one.
  * - Instants are of the server's clock in UTC, with microseconds; `expires_at IS NULL` = never; `body IS NULL` = a
@@ -76,6 +78,7 @@ function first({ records }: Tables): readonly string[] {
   head LONGTEXT,
   body LONGBLOB,
   PRIMARY KEY (\`key\`),
+  UNIQUE KEY pin (\`key\`, token),
   KEY ends (state, expires_at)
 ) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin`,
   ];

@@ -13,6 +13,8 @@ export type MysqlFlavor = "mysql" | "mariadb";
 
 export interface MysqlServer {
   readonly flavor: MysqlFlavor;
+  /** Where the tables are; a caller's own transaction may look elsewhere by default. */
+  readonly database: string | undefined;
   /** What one packet may hold, in bytes. */
   readonly maxPacketBytes: number;
   /** What can make it forget, as it is set up now. */
@@ -25,6 +27,7 @@ export interface SessionLimits {
 
 interface Facts {
   readonly version: string;
+  readonly name: string | null;
   readonly packet: number | string;
   readonly flush: number | string;
 }
@@ -32,7 +35,7 @@ interface Facts {
 /** @throws OncekeyError `CONFIGURATION_INVALID` if the server is too old, or something else that speaks its protocol. */
 export async function lookAtServer(session: Session, waitMs: number): Promise<MysqlServer> {
   const [facts] = (await session.ask(
-    "SELECT VERSION() AS version, @@max_allowed_packet AS packet, @@innodb_flush_log_at_trx_commit AS flush",
+    "SELECT VERSION() AS version,DATABASE() AS name,@@max_allowed_packet AS packet,@@innodb_flush_log_at_trx_commit AS flush",
     waitMs,
   )) as readonly Facts[];
   const version = facts?.version ?? "";
@@ -44,6 +47,7 @@ export async function lookAtServer(session: Session, waitMs: number): Promise<My
   }
   return {
     flavor,
+    database: facts?.name ?? undefined,
     maxPacketBytes: Number(facts?.packet ?? 0),
     weaknesses: Number(facts?.flush) === 1 ? [] : [FORGETS_ON_POWER_LOSS],
   };
@@ -86,4 +90,9 @@ export function recordsSession(flavor: MysqlFlavor, { timeoutMs }: SessionLimits
 export function withoutWaiting(flavor: MysqlFlavor, rows: string, insert: string): readonly string[] {
   if (flavor === "mariadb") return [`SET STATEMENT innodb_lock_wait_timeout=0 FOR ${insert}`];
   return [`${rows} FOR SHARE NOWAIT`, insert];
+}
+
+/** Locks rows that were read against changes, and refuses to wait for one that is being changed. */
+export function sharedNowait(flavor: MysqlFlavor): string {
+  return flavor === "mariadb" ? "LOCK IN SHARE MODE NOWAIT" : "FOR SHARE NOWAIT";
 }

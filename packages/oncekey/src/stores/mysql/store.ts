@@ -9,13 +9,16 @@ import { systemClock } from "../../core/clock.js";
 import type { Store, StoreTraits } from "../../core/store.js";
 import { createNotices } from "../notices.js";
 import { startSweep } from "../sweep.js";
+import type { MysqlCallerTransaction } from "./caller.js";
 import { createCalls } from "./calls.js";
 import { closing as closedError, createConnections } from "./connections.js";
 import { openDatabase } from "./database.js";
 import { faultOf, type MysqlDriver, unavailable } from "./driver.js";
+import { joinTransaction } from "./join.js";
 import { listRecords } from "./list.js";
 import { findRecord, purgeRecords, statusOfAll } from "./lookups.js";
 import { type MysqlStoreOptions, type Settings, settingsOf } from "./options.js";
+import { pinInTransaction } from "./pin.js";
 import { createRecords, heldTooLong } from "./records.js";
 import { tablesOf } from "./schema.js";
 import { beginSession, type MysqlTransaction } from "./transaction.js";
@@ -23,7 +26,7 @@ import { createWatchers } from "./watch.js";
 import { type OpenTransaction, prepareWork, type WorkPlace } from "./work.js";
 
 /** A store on MySQL or MariaDB. */
-export interface MysqlStore extends Store<MysqlTransaction> {
+export interface MysqlStore extends Store<MysqlTransaction, MysqlCallerTransaction> {
   /**
    * Creates and updates the tables; harmless if there is nothing to do, also in several processes at once. The database user
    * has to be allowed to. `mysqlMigrations()` gives the same as text, for tools that apply migrations.
@@ -109,6 +112,9 @@ export function mysqlStore(driver: MysqlDriver, options: MysqlStoreOptions = {})
       if (closing !== undefined) throw closedError();
       return beginSession(place, request);
     },
+    join: (transaction) => joinTransaction(database, transaction),
+    pin: (transaction, request) =>
+      coded(() => pinInTransaction(database, records, transaction, request))(undefined),
     migrate: () => coded(() => database.migrate())(undefined),
     close() {
       closing ??= shutDown();

@@ -23,7 +23,7 @@ import { completionText } from "./changes.js";
 import type { Connections, Session } from "./connections.js";
 import type { Database } from "./database.js";
 import { errnoOf, faultOf } from "./driver.js";
-import { NOW, nowOf, readingOf, selectText, whileHeld } from "./records.js";
+import { lockText, NOW, nowOf, readingOf, whileHeld } from "./records.js";
 import { ALL, assignments, EPOCH, fittingOutcome, insertText, newRevision } from "./rows.js";
 import type { MysqlServer } from "./server.js";
 import { literal } from "./sql.js";
@@ -161,7 +161,7 @@ async function completeInside(
   server: MysqlServer,
 ): Promise<CommitOutcome | undefined> {
   const table = database.tables.records;
-  const { affectedRows } = (await ask(completionText(table, completion, server))) as {
+  const { affectedRows } = (await ask(completionText(table, completion, server, literal, newRevision()))) as {
     readonly affectedRows?: unknown;
   };
   if (affectedRows === 1) return undefined;
@@ -186,7 +186,7 @@ async function lockedReading(
   table: string,
   { key }: TransactionRequest | CompleteRequest,
 ): Promise<Reading<number>> {
-  const rows = (await ask(`${selectText(table, ALL, [key])} FOR UPDATE`)) as readonly RecordRow[];
+  const rows = (await ask(lockText(table, ALL, [key], "PRIMARY"))) as readonly RecordRow[];
   return readingOf(rows[0], nowOf((await ask(NOW)) as readonly RecordRow[]));
 }
 
@@ -207,8 +207,9 @@ async function lookUp(
       () =>
         database.within(async (ask) => {
           await ask("BEGIN");
-          const select = `${selectText(database.tables.records, ALL, [request.key])} FOR UPDATE NOWAIT`;
-          const reading = readingOf(((await ask(select)) as readonly RecordRow[])[0], 0);
+          const select = lockText(database.tables.records, ALL, [request.key], "PRIMARY");
+          const rows = (await ask(`${select} NOWAIT`)) as readonly RecordRow[];
+          const reading = readingOf(rows[0], 0);
           await ask("COMMIT");
           return reading;
         }),

@@ -4,7 +4,13 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import mysql, { type Pool, type RowDataPacket } from "mysql2/promise";
-import { type MysqlDriver, type MysqlStore, type MysqlTransaction, mysqlStore } from "oncekey/stores/mysql";
+import {
+  type MysqlCallerTransaction,
+  type MysqlDriver,
+  type MysqlStore,
+  type MysqlTransaction,
+  mysqlStore,
+} from "oncekey/stores/mysql";
 import type { StoreSubject } from "oncekey/testing";
 
 let made = 0;
@@ -13,7 +19,7 @@ let made = 0;
 export async function openMysqlSubject(
   outsider: Pool,
   driverOf: () => MysqlDriver,
-): Promise<StoreSubject<MysqlTransaction>> {
+): Promise<StoreSubject<MysqlTransaction, MysqlCallerTransaction>> {
   made += 1;
   const tablePrefix = `contract_${made}_`;
   const open = (): MysqlStore => mysqlStore(driverOf(), { tablePrefix, sweepIntervalMs: 0 });
@@ -35,12 +41,35 @@ export async function openMysqlSubject(
         return rows.length;
       },
     },
+    beginCaller: () => beginCaller(outsider, payments),
     async dispose() {
       await outsider.query(`DROP TABLE ${payments}, ${tablePrefix}records, ${tablePrefix}migrations`);
     },
   };
 }
 
+type BeginCaller = NonNullable<StoreSubject<MysqlTransaction, MysqlCallerTransaction>["beginCaller"]>;
+
+/** A transaction as an application holds it: READ COMMITTED, so that it sees what others commit meanwhile. */
+async function beginCaller(outsider: Pool, payments: string): ReturnType<BeginCaller> {
+  const connection = await outsider.getConnection();
+  await connection.query("SET TRANSACTION ISOLATION LEVEL READ COMMITTED");
+  await connection.beginTransaction();
+  let ended = false;
+  const end = async (how: "commit" | "rollback"): Promise<void> => {
+    if (ended) return;
+    ended = true;
+    await connection[how]();
+    connection.release();
+  };
+  return {
+    transaction: connection,
+    write: (id: string) => connection.query(`INSERT INTO ${payments} (id) VALUES (?)`, [id]),
+    commit: () => end("commit"),
+    rollback: () => end("rollback"),
+  };
+}
+
 export function outsiderOf(url: string): Pool {
-  return mysql.createPool({ uri: url, connectionLimit: 4 });
+  return mysql.createPool({ uri: url, connectionLimit: 8 });
 }
