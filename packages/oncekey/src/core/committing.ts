@@ -10,7 +10,7 @@ import type { Ended, Performed } from "./call.js";
 import { fail, giveUp, type Kept, type Running, release, tell } from "./ending.js";
 import type { Engine } from "./engine.js";
 import { isOncekeyError, OncekeyError, unreachable } from "./errors.js";
-import type { CommitOutcome, TransactionSession } from "./store.js";
+import type { ClaimRequest, CommitOutcome, TransactionSession } from "./store.js";
 import { NOBODY } from "./waiting-room.js";
 
 /** Runs the work with what it writes through. */
@@ -28,7 +28,7 @@ export async function runInTransaction<E>(
     const ended = await runOrRollBack(engine, running, session, runWork);
     if (ended.kind === "failed") return fail(engine, running, ended);
     if (!session.used()) engine.emit({ type: "transaction-unused", operation, key, token });
-    const committed = await commit(engine, running, session, ended);
+    const committed = await commitOrGiveUp(engine, running, session, ended);
     if (committed.kind !== "refused") return afterCommit(engine, running, committed, ended);
     const willRepeat = repeat < call.commitRepeats && lease.lost() === undefined;
     engine.emit({ type: "not-committed", operation, key, token, reason: committed.reason, willRepeat });
@@ -87,6 +87,21 @@ async function runOrRollBack<E>(
   }
 }
 
+/** A commit that ends with a fault (the record cannot be read, say) leaves the claim to lapse: nobody knows better here. */
+async function commitOrGiveUp<E>(
+  engine: Engine,
+  running: Running<E>,
+  session: TransactionSession<unknown>,
+  ended: Kept<E>,
+): Promise<CommitOutcome> {
+  try {
+    return await commit(engine, running, session, ended);
+  } catch (error) {
+    giveUp(engine, running);
+    throw error;
+  }
+}
+
 async function commit<E>(
   engine: Engine,
   { claim, call }: Running<E>,
@@ -95,16 +110,31 @@ async function commit<E>(
 ): Promise<CommitOutcome> {
   const { operation } = claim;
   const { storeTimeoutMs } = call.policy;
-  const committed = await engine.calls
-    .bounded("commit", operation, storeTimeoutMs, () => session.commit(outcome, what))
-    .catch((): CommitOutcome => ({ kind: "undecided" }));
-  if (committed.kind !== "undecided") return committed;
-  // The answer to COMMIT was lost: the record itself says which it was.
+  try {
+    const committed = await engine.calls.bounded("commit", operation, storeTimeoutMs, () =>
+      session.commit(outcome, what),
+    );
+    if (committed.kind !== "undecided") return committed;
+  } catch (error) {
+    // A coded answer is about the record, which was looked at before anything was committed.
+    if (!isOncekeyError(error, "STORE_UNAVAILABLE")) throw error;
+  }
+  return lookUp(engine, claim, storeTimeoutMs);
+}
+
+/**
+ * The answer to COMMIT was lost: the record itself says which it was. While it is still claimed by this token the commit may
+ * be on its way, so that decides nothing; once it is another's, or was taken away, the commit can land no more.
+ */
+async function lookUp(engine: Engine, claim: ClaimRequest, storeTimeoutMs: number): Promise<CommitOutcome> {
+  const undecided = { kind: "undecided" } as const;
   const [status] = await engine.calls
-    .bounded("status", operation, storeTimeoutMs, () => engine.store.status([claim.key]))
+    .bounded("status", claim.operation, storeTimeoutMs, () => engine.store.status([claim.key]))
     .catch(() => [undefined]);
-  if (status === undefined || status.holder !== claim.token) return committed;
-  return status.state === "completed" ? { kind: "committed" } : committed;
+  if (status === undefined || status.state === "absent") return undecided;
+  if (status.holder !== claim.token || status.state === "released")
+    return { kind: "replaced", by: undefined };
+  return status.state === "completed" ? { kind: "committed" } : undecided;
 }
 
 async function afterCommit<E>(

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { OncekeyError } from "../../src/core/errors.js";
 import type { Policy } from "../../src/core/policy.js";
 import type { StoredOutcome } from "../../src/core/record.js";
 import type { CommitOutcome, Store, TransactionRequest, TransactionSession } from "../../src/core/store.js";
@@ -133,6 +134,33 @@ describe("exactly-once", () => {
     expect(await repeat).toBe("IN_FLIGHT");
     expect(process.of("finished")[0]).toMatchObject({ outcome: "outcome_unknown" });
     expect([committed, leftovers(process)]).toEqual([[], { here: 0, waiting: 0 }]);
+  });
+
+  it("a commit without an answer is decided by the record, where that shows that it cannot land any more", async () => {
+    for (const taken of ["taken over", "released"]) {
+      const { process, committed, insert, store, clock, line } = database({}, async () => {
+        const key = keyOf();
+        const { version = "" as never } = (await store.find(key)) ?? {};
+        const token = "another" as never;
+        const verdict =
+          taken === "released"
+            ? ({ kind: "not-performed" } as const)
+            : ({ kind: "restart", leaseMs: 30_000, maxAttempts: undefined } as const);
+        await line.store.resolve({ key, version, token, verdict, evenIfLive: true });
+        throw new Error("connection reset");
+      });
+      expect(await codeOf(process.run({}, insert("a")))).toBe("NOT_COMMITTED");
+      expect([committed, leftovers(process)]).toEqual([[], { here: 0, waiting: 0 }]);
+      await clock.settle();
+    }
+  });
+
+  it("a commit that finds the record unreadable says so, and releases nothing", async () => {
+    const { process, insert, line } = database({}, () =>
+      Promise.reject(new OncekeyError("RECORD_UNREADABLE", "damaged")),
+    );
+    expect(await codeOf(process.run({}, insert("a")))).toBe("RECORD_UNREADABLE");
+    expect([line.count("release"), leftovers(process)]).toEqual([0, { here: 0, waiting: 0 }]);
   });
 
   it("a former holder commits nothing: it gets the other's result, or learns that nothing was kept", async () => {
