@@ -70,7 +70,7 @@ const postgres = {
     brew: "postgresql",
   },
   accounts: ["postgres", "nobody"],
-  settings: { fsync: "off", full_page_writes: "off", max_connections: "200" },
+  settings: { fsync: "off", full_page_writes: "off", max_connections: "500" },
   preparation: ({ folder, programs: [, initdb = "initdb"] }) => [
     initdb,
     ...["--pgdata", join(folder, "data"), "--username", "postgres", "--auth", "trust"],
@@ -108,7 +108,7 @@ const mariadb = {
   settings: {
     "innodb-flush-log-at-trx-commit": "2",
     "innodb-log-file-size": "16M",
-    "max-connections": "200",
+    "max-connections": "500",
     "character-set-server": "utf8mb4",
   },
   preparation: ({ folder, programs: [, install = "mariadb-install-db"] }) => [

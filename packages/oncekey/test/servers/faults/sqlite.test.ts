@@ -6,17 +6,16 @@ import { afterAll, describe } from "vitest";
 import { crashSuite } from "./crashes.js";
 import { standstillSuite } from "./standstills.js";
 import { stormSuite } from "./storms.js";
-import type { Subject } from "./subject.js";
+import { separateSubject } from "./subject.js";
 
 const folder = mkdtempSync(join(tmpdir(), "oncekey-faults-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-const subject: Subject = {
-  storeName: "sqlite",
-  address: () => join(folder, `${randomUUID()}.db`),
-  guarantees: ["at-least-once", "at-most-once", "exactly-once"],
-  writersExclude: true,
-};
+const subject = separateSubject("sqlite", () => join(folder, `${randomUUID()}.db`), [
+  "at-least-once",
+  "at-most-once",
+  "exactly-once",
+]);
 
 describe.concurrent("SQLite", () => {
   crashSuite(subject);

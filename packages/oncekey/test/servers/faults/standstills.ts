@@ -8,7 +8,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Guarantee } from "oncekey";
 import { describe, expect, it, type TestContext } from "vitest";
 import type { CallOptions, Outcome, Point } from "./apps/caller.mjs";
-import { LEASE_MS, openPlace, type Place, type Subject } from "./subject.js";
+import { answered, PASSING } from "./asking.js";
+import { LEASE_MS, type Place, type Subject } from "./subject.js";
 
 interface Scene {
   readonly place: Place;
@@ -26,7 +27,7 @@ async function standStill(
   options: Omit<CallOptions, "label">,
   meanwhile: "another" | "nobody",
 ): Promise<Scene> {
-  const place = await openPlace(subject, context);
+  const place = await subject.place(context);
   const call = { ...options, label: place.label("k") };
   const app = await place.app();
   const halted = app.halted(call.label);
@@ -37,7 +38,7 @@ async function standStill(
   const caller = await place.caller();
   const other =
     meanwhile === "another"
-      ? await caller.call({ label: call.label, guarantee: options.guarantee })
+      ? await answered(() => caller.call({ label: call.label, guarantee: options.guarantee }), PASSING)
       : ({ kind: "refused", code: "nobody asked" } as const);
   app.resume();
   app.go(call.label);
@@ -92,7 +93,7 @@ export function standstillSuite(subject: Subject): void {
       const { place, call, own } = await standStill(subject, context, { guarantee, haltAt }, "nobody");
       expect(own).toMatchObject({ kind: "executed" });
       const caller = await place.caller();
-      const repeat = await caller.call({ label: call.label, guarantee });
+      const repeat = await answered(() => caller.call({ label: call.label, guarantee }));
       expect(repeat).toEqual({ ...own, kind: "replayed" });
       expect(await place.effects(call.label, guarantee)).toBe(1);
       await place.verify(call.label, guarantee);

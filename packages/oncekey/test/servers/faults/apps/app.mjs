@@ -66,6 +66,7 @@ process.on("message", (/** @type {ToApp} */ message) => {
   );
 });
 process.on("disconnect", () => process.exit());
+await caller.warmUp();
 tell({ ready: true });
 
 /** @param {number} offMs */
