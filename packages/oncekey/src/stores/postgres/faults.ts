@@ -16,9 +16,12 @@ export function sqlStateOf(error: unknown): string | undefined {
   return /^[0-9A-Z]{5}$/.test(code) ? code : undefined;
 }
 
-/** The server says that it is going down, or has ended this session. */
+/** The server says that it is going down or has ended this session, or the client that the connection is gone. */
 export function endsSession(error: unknown): boolean {
-  return /^(?:57P|08)/.test(sqlStateOf(error) ?? "");
+  const state = sqlStateOf(error);
+  if (state !== undefined) return /^(?:57P|08)/.test(state);
+  const code = (error as { readonly code?: unknown } | undefined)?.code;
+  return typeof code === "string" && /^(?:CONNECTION_|ECONN|EPIPE|ETIMEDOUT)/.test(code);
 }
 
 /** A statement of the store's own may have landed all the same: nobody has said that it did not. */

@@ -70,8 +70,7 @@ export function fromPg<Pool extends PgPool>(
     // A connection that dies while nobody uses it is replaced by the pool; without a listener it would end the process.
     own.on("error", () => undefined);
     own.on("connect", (client) => {
-      client.on("error", () => undefined);
-      client.on("end", () => void LOST.add(client));
+      for (const event of ["error", "end"]) client.on(event, () => void LOST.add(client));
     });
     return own;
   };

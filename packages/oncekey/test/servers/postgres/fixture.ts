@@ -48,10 +48,11 @@ export async function openStore<Tx>(
 }
 
 /** Each client that has sessions, by its name. */
-export const drivers = {
-  pg: (url: string) => fromPg(openPool(url)),
-  "postgres.js": (url: string) => fromPostgresJs((settings) => postgres(url, { ...settings })),
-} as const;
+export const drivers: Readonly<Record<"pg" | "postgres.js", (url: string) => PostgresDriver>> = {
+  pg: (url) => fromPg(openPool(url)) as unknown as PostgresDriver,
+  "postgres.js": (url) =>
+    fromPostgresJs((settings) => postgres(url, { ...settings })) as unknown as PostgresDriver,
+};
 
 /** A driver that tells of each statement before it is sent. */
 export function watched<Tx>(
