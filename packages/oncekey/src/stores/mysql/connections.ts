@@ -14,6 +14,8 @@ export interface Session {
   readonly connection: MysqlConnection;
   /** Not to be used again. */
   broken: boolean;
+  /** When it was last given back, on the monotonic clock. */
+  idleSinceMs: number;
   /** Sends statements of the store, one or several, and waits at most `waitMs`: then the connection is dropped. */
   ask(sql: string, waitMs: number): Promise<unknown>;
 }
@@ -63,6 +65,7 @@ export function createConnections({ source, most, prepare }: ConnectionsOptions)
   }
 
   function give(session: Session): void {
+    session.idleSinceMs = systemClock.monotonicMs();
     const next = waiting.shift();
     if (next === undefined) idle.push(session);
     else next.give(session);
@@ -137,6 +140,7 @@ function sessionOn(connection: MysqlConnection, onEnd: (session: Session) => voi
   const session: Session = {
     connection,
     broken: false,
+    idleSinceMs: systemClock.monotonicMs(),
     ask: (sql, waitMs) => ask(session, sql, waitMs),
   };
   connection.on("end", () => onEnd(session));

@@ -38,10 +38,26 @@ const COMMITS_FIRST: ReadonlySet<string> = new Set([
   "XA",
 ]);
 
-/** @throws OncekeyError `CONFIGURATION_INVALID` if `sql` would end the transaction; it has not run then. */
-export function checkedSql(sql: string): void {
+/** These leave the transaction as it is, whatever they fire. */
+const PLAIN: ReadonlySet<string> = new Set([
+  "DELETE",
+  "INSERT",
+  "REPLACE",
+  "SELECT",
+  "TABLE",
+  "UPDATE",
+  "VALUES",
+  "WITH",
+]);
+
+/**
+ * @returns whether it is sure to leave the transaction open; a procedure, say, may commit.
+ * @throws OncekeyError `CONFIGURATION_INVALID` if `sql` would end the transaction; it has not run then.
+ */
+export function checkedSql(sql: string): boolean {
   const control = transactionControl(sql);
-  if (control === undefined) return;
+  if (control === undefined)
+    return statementsOf(sql).every(([first]) => first === undefined || PLAIN.has(first));
   throw configurationError("The statement", [
     `${control} is not allowed: it would commit without the record, which the store does at the end. To give up, throw`,
   ]);

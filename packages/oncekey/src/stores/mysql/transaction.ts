@@ -21,9 +21,12 @@ import {
   commitWork,
   completePlainly,
   drop,
+  isStillOpen,
   leave,
   messageOf,
   type OpenTransaction,
+  setSavepoint,
+  showsTransaction,
   takeConnection,
   type WorkPlace,
 } from "./work.js";
@@ -87,7 +90,9 @@ interface Life {
   readonly asOpen: OpenTransaction;
   phase: Phase;
   used: boolean;
-  hasFailed: boolean;
+  /** The server has said that a transaction is open. */
+  begun: boolean;
+  hasSavepoint: boolean;
 }
 
 export function beginSession(
@@ -102,10 +107,11 @@ export function beginSession(
     asOpen: { request, abort: (reason) => abort(life, closed(reason)) },
     phase: { kind: "unused" },
     used: false,
-    hasFailed: false,
+    begun: false,
+    hasSavepoint: false,
   };
   return {
-    handle: handleOf((perform) => outstanding.add(statement(life, perform))),
+    handle: handleOf((isPlain, perform) => outstanding.add(statement(life, isPlain, perform))),
     used: () => life.used,
     commit: (outcome, what) => commit(life, outcome, what),
     async rollback() {
@@ -153,7 +159,10 @@ async function begin(life: Life): Promise<void> {
   }
 }
 
-async function statement<T>(life: Life, perform: (session: Session) => Promise<T>): Promise<T> {
+type Answer = readonly [result: unknown, fields: unknown];
+type Perform = (session: Session) => Promise<Answer>;
+
+async function statement(life: Life, isPlain: boolean, perform: Perform): Promise<Answer> {
   if (life.phase.kind === "unused") life.phase = { kind: "opening", opening: begin(life) };
   if (life.phase.kind === "opening") await life.phase.opening;
   const opened = life.phase as Phase;
@@ -161,17 +170,30 @@ async function statement<T>(life: Life, perform: (session: Session) => Promise<T
   if (opened.kind !== "open") throw closed("it has ended");
   life.used = true;
   try {
-    return await Promise.race([perform(opened.session), opened.interrupted]);
+    if (!isPlain && !life.hasSavepoint) {
+      life.hasSavepoint = true;
+      await setSavepoint(life.place, opened.session);
+    }
+    const answer = await Promise.race([perform(opened.session), opened.interrupted]);
+    life.begun ||= showsTransaction(answer[0]) === true;
+    return answer;
   } catch (error) {
-    life.hasFailed = true;
-    const isLost = faultOf(error) === "lost";
-    if (life.phase !== opened || (errnoOf(error) !== DEADLOCK && !isLost)) throw error;
-    opened.session.broken ||= isLost;
+    if (life.phase !== opened || (await survives(life, opened, error))) throw error;
+    opened.session.broken ||= faultOf(error) === "lost";
     const abortion = aborted(error);
     life.phase = { kind: "aborted", error: abortion };
     await end(life, opened, false);
     throw abortion;
   }
+}
+
+/** Some faults undo one statement, some the whole transaction, and some do the one or the other as the server is set up. */
+async function survives({ place, begun }: Life, { session }: Opened, error: unknown): Promise<boolean> {
+  if (errnoOf(error) === DEADLOCK) return false;
+  const fault = faultOf(error);
+  if (fault === undefined) return true;
+  if (fault === "lost" || session.broken) return false;
+  return !begun || (await isStillOpen(place, session).catch(() => false));
 }
 
 type What = "everything" | "record";
@@ -199,11 +221,16 @@ async function commitOpened(
   outcome: StoredOutcome,
   what: What,
 ): Promise<CommitOutcome> {
-  const { place, request, hasFailed } = life;
+  const { place, request, hasSavepoint } = life;
   opened.timer.cancel();
+  if (what === "record") {
+    // Without rows there is nothing that the completion has to be committed with.
+    await end(life, opened, false);
+    return completePlainly(place, request, outcome);
+  }
   let committed = false;
   try {
-    const answer = await commitWork(place, opened.session, request, outcome, what, hasFailed);
+    const answer = await commitWork(place, opened.session, request, outcome, hasSavepoint);
     committed = answer.kind === "committed";
     return answer;
   } finally {
@@ -244,22 +271,24 @@ function createOutstanding(): Outstanding {
   };
 }
 
-function handleOf(statement: <T>(perform: (session: Session) => Promise<T>) => Promise<T>): MysqlTransaction {
+function handleOf(statement: (isPlain: boolean, perform: Perform) => Promise<Answer>): MysqlTransaction {
   async function run<Result>(
     method: "query" | "execute",
     sql: string | MysqlStatement,
     values: unknown,
   ): Promise<[result: Result, fields: unknown]> {
-    checkedSql(typeof sql === "string" ? sql : sql.sql);
-    return statement(
+    const isPlain = checkedSql(typeof sql === "string" ? sql : sql.sql);
+    const [result, fields] = await statement(
+      isPlain,
       ({ connection }) =>
         new Promise((resolve, reject) => {
-          connection[method](sql, values, (error, result, fields) => {
+          connection[method](sql, values, (error, ...answer) => {
             if (error) reject(error);
-            else resolve([result as Result, fields]);
+            else resolve(answer);
           });
         }),
     );
+    return [result as Result, fields];
   }
   return {
     query: (sql, values) => run("query", sql, values),

@@ -2,9 +2,9 @@
  * @module
  * The steps of an exactly-once transaction: take a connection, and commit.
  *
- * The session runs with `autocommit=0`: whatever ends its transaction behind our back, no later statement is committed by
- * itself. The work's rows stand behind a savepoint; it is what `"record"` goes back to, and its absence at the end shows
- * that somebody has ended the transaction. Invariant: rows are committed only together with the completion of the token
+ * The session runs with `autocommit=0`: its transaction begins with the work's first statement, and whatever ends it behind
+ * our back, no later statement is committed by itself. A savepoint before the first statement that could end it (a stored
+ * procedure) shows at the end whether it has. Invariant: rows are committed only together with the completion of the token
  * that they belong to. Who may do this when is left to `transaction.ts`.
  */
 import type { Clock } from "../../core/clock.js";
@@ -63,18 +63,22 @@ const IDLE_S = 60;
 /** The time limits that a session was set to last. */
 const limits = new WeakMap<Session, number>();
 
-/** Takes a connection and begins. One that the server has dropped meanwhile is replaced by another. */
+/** Takes a connection, on which the next statement begins a transaction. */
 export async function takeConnection(place: WorkPlace, maxTransactionMs: number): Promise<Session> {
   await place.database.ready();
   try {
-    return await begun(place, maxTransactionMs);
+    return await taken(place, maxTransactionMs);
   } catch (error) {
+    // The server had dropped it while nobody used it; the next one is asked too.
     if (faultOf(error) !== "lost") throw error;
-    return begun(place, maxTransactionMs);
+    return taken(place, maxTransactionMs);
   }
 }
 
-async function begun({ connections, waitMs }: WorkPlace, maxTransactionMs: number): Promise<Session> {
+/** One that nobody has used for so long is asked whether it is still there, before work depends on it. */
+const STALE_MS = 5_000;
+
+async function taken({ connections, clock, waitMs }: WorkPlace, maxTransactionMs: number): Promise<Session> {
   const session = await connections.enter(waitMs);
   try {
     if (limits.get(session) !== maxTransactionMs) {
@@ -82,14 +86,34 @@ async function begun({ connections, waitMs }: WorkPlace, maxTransactionMs: numbe
       const idle = Math.max(IDLE_S, 2 * seconds);
       await session.ask(`SET SESSION innodb_lock_wait_timeout=${seconds},wait_timeout=${idle}`, waitMs);
       limits.set(session, maxTransactionMs);
+    } else if (clock.monotonicMs() - session.idleSinceMs > STALE_MS) {
+      await session.ask("DO 0", waitMs);
     }
-    await session.ask(`SAVEPOINT ${SAVEPOINT}`, waitMs);
     return session;
   } catch (error) {
     session.broken = true;
     connections.leave(session);
     throw error;
   }
+}
+
+/** To be called before a statement that may end the transaction. */
+export async function setSavepoint({ waitMs }: WorkPlace, session: Session): Promise<void> {
+  await session.ask(`SAVEPOINT ${SAVEPOINT}`, waitMs);
+}
+
+/** The bit of a server's answers that says that a transaction is open. */
+const IN_TRANSACTION = 1;
+
+/** What an answer says of it; `undefined` for rows, with which no word on it comes. */
+export function showsTransaction(result: unknown): boolean | undefined {
+  const { serverStatus } = (result ?? {}) as { readonly serverStatus?: unknown };
+  return typeof serverStatus === "number" ? (serverStatus & IN_TRANSACTION) !== 0 : undefined;
+}
+
+/** Asks whether the transaction has survived a statement that failed. */
+export async function isStillOpen({ waitMs }: WorkPlace, session: Session): Promise<boolean> {
+  return showsTransaction(await session.ask("DO 0", waitMs)) === true;
 }
 
 /** Gives the connection back, rolled back unless it has committed; one that does not answer is dropped. */
@@ -116,23 +140,21 @@ export function drop({ database }: WorkPlace, session: Session): void {
 /**
  * Completes the record and commits. Unless it answers `committed`, the caller rolls back.
  *
- * @param mayBeRolledBack a statement of the work has failed, so that MySQL may have undone everything.
+ * @param hasSavepoint whether one was set, which is gone if the transaction has been ended since.
  */
 export async function commitWork(
   place: WorkPlace,
   session: Session,
   request: TransactionRequest,
   outcome: StoredOutcome,
-  what: "everything" | "record",
-  mayBeRolledBack: boolean,
+  hasSavepoint: boolean,
 ): Promise<CommitOutcome> {
   const ask = (sql: string) => session.ask(sql, place.waitMs);
   try {
-    await ask(`${what === "record" ? "ROLLBACK TO" : "RELEASE"} SAVEPOINT ${SAVEPOINT}`);
+    if (hasSavepoint) await ask(`RELEASE SAVEPOINT ${SAVEPOINT}`);
   } catch (error) {
-    if (errnoOf(error) !== NO_SUCH_SAVEPOINT) return refused(error);
-    // Nothing has failed, so it was committed: part of the rows are there, and nobody may say that nothing happened.
-    return mayBeRolledBack ? refused(error) : { kind: "undecided" };
+    // Part of the rows may have been committed, so nobody may say that nothing happened.
+    return errnoOf(error) === NO_SUCH_SAVEPOINT ? { kind: "undecided" } : refused(error);
   }
   try {
     const server = await place.database.ready();
