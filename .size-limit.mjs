@@ -22,6 +22,7 @@ const budgets = {
   "./stores/mysql": 24,
   "./stores/redis": 16,
   "./stores/sqlite": 16,
+  "./stores/tiered": 6,
   "./testing": 58,
 };
 

@@ -29,7 +29,13 @@ import type { RecordInfo, RecordKey, StoredOutcome } from "./record.js";
 import type { RecordPage, Verdict } from "./store.js";
 
 /** `absent`: there is no record, so nothing had to be changed. */
-export type OperatorOutcome = { readonly kind: "applied" } | { readonly kind: "absent" };
+export type OperatorOutcome =
+  | {
+      readonly kind: "applied";
+      /** What was forgotten can be replayed until then by processes that keep copies, and its key is refused as in flight; usually 0. */
+      readonly effectiveAfterMs: number;
+    }
+  | { readonly kind: "absent" };
 
 /** How many unknown outcomes a sweep met, by what was said of them. */
 export interface ReconcileReport {
@@ -105,7 +111,11 @@ export function release(desk: Desk, target: RecordTarget, note: OperatorNote): P
 
 /** Removes the record, whatever its state: the next caller starts anew. */
 export function forget(desk: Desk, target: RecordTarget, note: OperatorNote): Promise<OperatorOutcome> {
-  return apply(desk, target, note, "forget", () => ({ kind: "forgotten" }));
+  const { replaysForMs } = desk.engine.store;
+  return apply(desk, target, note, "forget", ({ state }) => ({
+    kind: "forgotten",
+    refuseForMs: state === "completed" ? replaysForMs : undefined,
+  }));
 }
 
 /** Says what became of an operation whose outcome is unknown (or, `evenIfLive`, of any that has not ended). */
@@ -143,18 +153,22 @@ async function apply(
   }
   const { key, operation } = record;
   const version = note.version ?? record.version;
+  const verdict = verdictOn(record);
   const request = {
     key,
     version,
     token: engine.mint(),
-    verdict: verdictOn(record),
+    verdict,
     evenIfLive: note.evenIfLive ?? false,
   };
   const resolved = await ask(desk, "resolve", () => engine.store.resolve(request));
   switch (resolved.kind) {
     case "resolved":
       engine.emit({ type: "operator", operation, key, action, by: note.by, reason: note.reason });
-      return { kind: "applied" };
+      return {
+        kind: "applied",
+        effectiveAfterMs: verdict.kind === "forgotten" ? (verdict.refuseForMs ?? 0) : 0,
+      };
     case "absent":
       return { kind: "absent" };
     case "live":

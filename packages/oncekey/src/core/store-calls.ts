@@ -157,7 +157,11 @@ export type Verdict =
   /** Nobody can say; the record stays unknown. */
   | { readonly kind: "unknown" }
   /** As if the key had never been seen. */
-  | { readonly kind: "forgotten" };
+  | {
+      readonly kind: "forgotten";
+      /** How long a completed record may still be replayed by a tier of some process: until then the key cannot be claimed. */
+      readonly refuseForMs?: number | undefined;
+    };
 
 export interface ResolveRequest {
   readonly key: RecordKey;

@@ -146,6 +146,12 @@ export interface Store<Tx = unknown, Held = never> {
   notices?(listen: (notice: StoreNotice) => void): Watch;
 
   /**
+   * For how long a completed record can still be replayed by some process after it was forgotten, where processes keep copies
+   * (`oncekey/stores/tiered`). @defaultValue 0
+   */
+  readonly replaysForMs?: number | undefined;
+
+  /**
    * Makes the caller the only executor of `key`, or says why it cannot be.
    *
    * Of any number of concurrent callers exactly one gets `"claimed"`. A claim whose lease has lapsed is taken

@@ -6,6 +6,7 @@
  * taken away only if that was asked for, and then its token stays behind as a bar.
  */
 import { unreachable } from "./errors.js";
+import { NO_FINGERPRINT } from "./fingerprint.js";
 import { type ClaimToken, describeRecord, type StoredRecord, versionOf } from "./record.js";
 import {
   type Change,
@@ -109,14 +110,28 @@ function applyVerdict(record: StoredRecord, request: ResolveRequest, nowMs: numb
           ? unknownSince(record, undefined, nowMs)
           : { ...record, reconciler: undefined },
       );
-    case "not-performed":
     case "forgotten":
+      if (record.state === "completed") return done(bar(record, token, verdict.refuseForMs ?? 0, nowMs));
+      return done(released(record, 0, undefined, nowMs));
+    case "not-performed":
       // Work that may still be running could make the record again, so its token stays behind as a bar. Its
       // count is cleared: whoever says that nothing happened gives the key all its attempts back.
-      return done(record.state === "completed" ? undefined : released(record, 0, undefined, nowMs));
+      return done(released(record, 0, undefined, nowMs));
     default:
       return unreachable(verdict);
   }
+}
+
+/** What stands in the place of a forgotten record while others may still replay it: a claim that is gone when its lease ends. */
+function bar(
+  record: StoredRecord,
+  token: ClaimToken,
+  leaseMs: number,
+  nowMs: number,
+): StoredRecord | undefined {
+  if (leaseMs <= 0) return undefined;
+  const identity = { ...record, token, leaseMs, retentionMs: 0, fingerprint: NO_FINGERPRINT };
+  return made({ ...identity, onLapse: "takeover" }, 0, nowMs, undefined);
 }
 
 /** A resolve whose answer was lost finds its own token there. */
@@ -124,7 +139,7 @@ function alreadyApplied(record: StoredRecord, { token, verdict }: ResolveRequest
   if (record.token !== token) return false;
   return verdict.kind === "completed"
     ? record.state === "completed"
-    : verdict.kind === "restart" && record.state === "claimed";
+    : (verdict.kind === "restart" || verdict.kind === "forgotten") && record.state === "claimed";
 }
 
 /** How long a claim of the work, or of a reconciler other than `token`, still holds. */

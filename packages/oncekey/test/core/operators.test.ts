@@ -71,7 +71,7 @@ describe("an operator", () => {
       expect(refusal).toMatchObject({ code: "CLAIM_LIVE", retryAfterMs: LEASE_MS });
     }
     expect(audits()).toEqual([]);
-    expect(await idempotency.release(TARGET, { ...NOTE, evenIfLive: true })).toEqual({ kind: "applied" });
+    expect(await idempotency.release(TARGET, { ...NOTE, evenIfLive: true })).toEqual({ kind: "applied", effectiveAfterMs: 0 });
     expect(audits()).toMatchObject([
       { action: "release", by: "ada", reason: "ticket 7", operation: "charge" },
     ]);
@@ -123,7 +123,7 @@ describe("an operator", () => {
     await idempotency.run(OPTIONS, () => "first");
     expect(await codeOf(idempotency.release(TARGET, NOTE))).toBe("RECORD_CHANGED");
     expect(await codeOf(idempotency.resolve(TARGET, { kind: "done" }, NOTE))).toBe("RECORD_CHANGED");
-    expect(await idempotency.forget(TARGET, NOTE)).toEqual({ kind: "applied" });
+    expect(await idempotency.forget(TARGET, NOTE)).toEqual({ kind: "applied", effectiveAfterMs: 0 });
     expect(await idempotency.run(OPTIONS, () => "second")).toBe("second");
     expect(await idempotency.forget({ ...TARGET, key: "never" }, NOTE)).toEqual({ kind: "absent" });
   });

@@ -4,7 +4,7 @@
  */
 import type { RecordVersion } from "../../core/record.js";
 import type { ClaimRequest, ResolveRequest, Verdict } from "../../core/store.js";
-import { claimRequest, newToken, repeatOf } from "../requests.js";
+import { claimRequest, fingerprint, newToken, repeatOf } from "../requests.js";
 import { equal, has, kind, ok } from "./check.js";
 import { group, SHORT_MS } from "./context.js";
 import { completion, makeUnknown, outcome, releaseOf, versionIn } from "./scenes.js";
@@ -142,6 +142,29 @@ export const resolving = group("resolving", [
       equal(await store.resolve(resolve), { kind: "resolved", attempt: 1 }, "the verdict");
       equal(await store.find(request.key), undefined, "the record");
       equal(await store.resolve(resolve), { kind: "absent" }, "asked again");
+    },
+  },
+  {
+    name: "forgotten for a time: the key is refused until then, and new afterwards",
+    why: "Its work would run anew while a process that keeps copies still replays the old result.",
+    async run(context) {
+      const { store, lapse } = context;
+      const request = claimRequest();
+      await store.claim(request);
+      await store.complete(completion(request));
+      const verdict = { kind: "forgotten", refuseForMs: SHORT_MS } as const;
+      const resolve = verdictOn(request, await versionIn(context, request), verdict);
+      equal(await store.resolve(resolve), { kind: "resolved", attempt: 1 }, "the verdict");
+      kind(await store.claim(repeatOf(request)), "in-flight", "a repeat");
+      kind(
+        await store.claim({ ...repeatOf(request), fingerprint: fingerprint("pay 20") }),
+        "in-flight",
+        "another",
+      );
+      kind(await store.resolve(resolve), "resolved", "asked again");
+      has(await store.complete(completion(request)), { kind: "replaced" }, "the completion, once more");
+      await lapse();
+      equal(await store.claim(repeatOf(request)), FIRST, "the next claim");
     },
   },
   {
