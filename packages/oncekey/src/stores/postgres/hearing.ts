@@ -25,8 +25,11 @@ export interface HearingOptions {
 }
 
 export interface Hearing {
-  /** Begins to listen, in the background; to be called once the database can be used. */
-  start(): void;
+  /**
+   * Begins to listen, once the database can be used. Resolves when it listens or cannot, or after a moment: then it goes on in
+   * the background, and wakes whoever has begun to wait meanwhile.
+   */
+  start(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -36,8 +39,12 @@ const PROBE = "?";
 export function createHearing(options: HearingOptions): Hearing {
   let starting: Promise<Listening | undefined> | undefined;
   return {
-    start() {
-      if (options.settings.listen !== undefined) starting ??= listen(options);
+    async start() {
+      if (options.settings.listen === undefined) return;
+      await new Promise<void>((begun) => {
+        systemClock.setTimer(begun, A_MOMENT_MS, false);
+        starting ??= listen(options, begun).finally(begun);
+      });
     },
     async close() {
       await (await starting)?.close();
@@ -45,12 +52,18 @@ export function createHearing(options: HearingOptions): Hearing {
   };
 }
 
-async function listen(options: HearingOptions): Promise<Listening | undefined> {
+/** How long the first call waits for it. */
+const A_MOMENT_MS = 250;
+
+async function listen(options: HearingOptions, begun: () => void): Promise<Listening | undefined> {
   const { settings, tables, watchers, notices } = options;
   const probe = createProbe(options);
   try {
     const listening = await settings.listen?.listen(optionsOf(settings, "listen"), tables.channel, {
-      listening: watchers.wakeEverybody,
+      listening() {
+        watchers.wakeEverybody();
+        begun();
+      },
       heard(payload) {
         if (payload.startsWith(PROBE)) probe.heard(payload);
         else watchers.heard(payload);

@@ -62,7 +62,7 @@ export function postgresStore<Tx>(
   const notices = createNotices();
   const connections = openConnections(driver, settings, async (unchecked) => {
     await checkDatabase(unchecked, tables, clock);
-    hearing.start();
+    await hearing.start();
   });
   const { run } = connections;
   const watchers = createWatchers(statements, run, settings.listen !== undefined);
