@@ -5,6 +5,7 @@
  * Invariants: of many callers with the same request one asks the store and the rest wait for what it hears; a
  * caller whose request differs asks for itself, so only the store judges a mismatch. What the answer means is left to `perform.ts`.
  */
+import { type Awaitable, whenDone } from "./awaitable.js";
 import type { Call } from "./call.js";
 import { type Engine, type Here, leaveHere } from "./engine.js";
 import { isOncekeyError, OncekeyError, unreachable } from "./errors.js";
@@ -17,6 +18,7 @@ export interface Attempt<E> {
   readonly call: Call<E>;
   readonly claim: ClaimRequest;
   readonly here: Here;
+  readonly startedMs: number;
   /** A claim was sent: it may have landed, whatever was answered. */
   asked: boolean;
   /** When it was sent last. */
@@ -31,7 +33,7 @@ export interface Attempt<E> {
 }
 
 /** Gets the record's answer, through whoever runs it here if somebody does. */
-export async function approach<E>(engine: Engine, attempt: Attempt<E>): Promise<Answer> {
+export function approach<E>(engine: Engine, attempt: Attempt<E>): Awaitable<Answer> {
   const { call, claim } = attempt;
   const { key, fingerprint } = claim;
   const pending = engine.settlement.pending(key, fingerprint);
@@ -48,20 +50,25 @@ export async function approach<E>(engine: Engine, attempt: Attempt<E>): Promise<
 }
 
 /** The first of this process asks; whoever comes with the same request meanwhile waits for its answer. */
-async function askAsFirst<E>(engine: Engine, attempt: Attempt<E>): Promise<Answer> {
+function askAsFirst<E>(engine: Engine, attempt: Attempt<E>): Awaitable<Answer> {
+  const { claim, here } = attempt;
+  engine.here.set(claim.key, here);
+  return whenDone(
+    askStore(engine, attempt),
+    (answer) => heardFirst(engine, attempt, answer),
+    (error) => {
+      // If it runs unprotected, those who wait here get its result all the same.
+      if (runsWithoutStore(attempt, error)) throw error;
+      leaveHere(engine, claim.key, here);
+      engine.waiting.fail(claim.key, error);
+      throw error;
+    },
+  );
+}
+
+function heardFirst<E>(engine: Engine, attempt: Attempt<E>, answer: ClaimOutcome): Awaitable<Answer> {
   const { claim, here } = attempt;
   const { key, fingerprint } = claim;
-  engine.here.set(key, here);
-  let answer: ClaimOutcome;
-  try {
-    answer = await askStore(engine, attempt);
-  } catch (error) {
-    // If it runs unprotected, those who wait here get its result all the same.
-    if (runsWithoutStore(attempt, error)) throw error;
-    leaveHere(engine, key, here);
-    engine.waiting.fail(key, error);
-    throw error;
-  }
   if (answer.kind === "claimed" || answer.kind === "unknown") return answer;
   leaveHere(engine, key, here);
   if (answer.kind !== "in-flight") {
@@ -81,12 +88,16 @@ async function askAlone<E>(engine: Engine, attempt: Attempt<E>): Promise<Answer>
 }
 
 /** Asks the store. An unknown record that may not be reconciled yet counts as in flight until it may. */
-async function askStore<E>(engine: Engine, attempt: Attempt<E>): Promise<ClaimOutcome> {
-  const { claim } = attempt;
-  const { policy } = attempt.call;
+function askStore<E>(engine: Engine, attempt: Attempt<E>): Awaitable<ClaimOutcome> {
   attempt.asked = true;
   attempt.claimedMs = engine.clock.monotonicMs();
-  const answer = await engine.claiming.ask(claim, policy.storeTimeoutMs);
+  const answer = engine.claiming.ask(attempt.claim, attempt.call.policy.storeTimeoutMs);
+  return whenDone(answer, (found) => heard(engine, attempt, found));
+}
+
+function heard<E>(engine: Engine, attempt: Attempt<E>, answer: ClaimOutcome): ClaimOutcome {
+  const { claim, call } = attempt;
+  const { policy } = call;
   attempt.heard = true;
   if ("compared" in answer && !answer.compared) {
     engine.emit({ type: "fingerprint-skipped", operation: claim.operation, key: claim.key });
@@ -120,7 +131,7 @@ export async function waitFor<E>(engine: Engine, attempt: Attempt<E>, holder: Ho
       holds: call.policy.onLapse === "hold",
       storeTimeoutMs: call.policy.storeTimeoutMs,
       signal,
-      claim: () => askStore(engine, attempt),
+      claim: async () => askStore(engine, attempt),
       giveBack: () => engine.claiming.giveBack(claim, call.policy.storeTimeoutMs),
     },
     holder,

@@ -4,6 +4,7 @@
  *
  * Invariant: the engine never looks into values or outcomes; encoding, decoding and rendering are left to the family.
  */
+import type { Awaitable } from "./awaitable.js";
 import type { Fingerprint } from "./fingerprint.js";
 import type { Identity } from "./key.js";
 import type { ResolvedPolicy } from "./policy.js";
@@ -25,7 +26,7 @@ export interface Call<E> {
   readonly waitMs: number | undefined;
   /** How often the work may be run again because the database refused to commit it. */
   readonly commitRepeats: number;
-  readonly run: (work: Work) => Promise<Ended<E>>;
+  readonly run: (work: Work) => Awaitable<Ended<E>>;
   /** Stores what a reconciler or an operator says the result was. */
   readonly encodeDone: (result: unknown) => StoredOutcome;
 }

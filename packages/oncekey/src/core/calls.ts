@@ -6,6 +6,7 @@
  * synchronously, rejects late or never answers harms nobody. A call that was given up has an unknown result
  * and can land later: what to do about that is left to `claiming.ts` and `settlement.ts`.
  */
+import { type Awaitable, started } from "./awaitable.js";
 import type { Clock } from "./clock.js";
 import { isOncekeyError, OncekeyError } from "./errors.js";
 import type { EventListener, StoreCall } from "./events.js";
@@ -13,7 +14,9 @@ import type { Alarm, Schedule } from "./schedule.js";
 
 export interface Calls {
   /** Runs one call of the store; gives up after `timeoutMs`. */
-  bounded<T>(name: StoreCall, operation: string, timeoutMs: number, call: () => Promise<T>): Promise<T>;
+  bounded<T>(name: StoreCall, operation: string, timeoutMs: number, call: () => Awaitable<T>): Promise<T>;
+  /** The same, and an answer that is there at once is given at once. A failure is always a rejection. */
+  ask<T>(name: StoreCall, operation: string, timeoutMs: number, call: () => Awaitable<T>): Awaitable<T>;
   /** The first of `pending` to answer, within `timeoutMs`; fails when all have failed. */
   first<T>(name: StoreCall, operation: string, timeoutMs: number, pending: readonly Promise<T>[]): Promise<T>;
 }
@@ -57,19 +60,21 @@ export function createCalls(schedule: Schedule, emit: EventListener): Calls {
     });
   }
 
+  function ask<T>(
+    name: StoreCall,
+    operation: string,
+    timeoutMs: number,
+    call: () => Awaitable<T>,
+  ): Awaitable<T> {
+    const answer = started(call);
+    return answer instanceof Promise ? first(name, operation, timeoutMs, [answer]) : answer;
+  }
+
   return {
     first,
-    bounded: (name, operation, timeoutMs, call) => first(name, operation, timeoutMs, [started(call)]),
+    ask,
+    bounded: async (name, operation, timeoutMs, call) => ask(name, operation, timeoutMs, call),
   };
-}
-
-/** A store that throws where it should reject, or returns what it should resolve to, is treated alike. */
-export function started<T>(call: () => Promise<T>): Promise<T> {
-  try {
-    return Promise.resolve(call());
-  } catch (error) {
-    return Promise.reject(error);
-  }
 }
 
 /** Coded errors of a store are answers about the record; everything else means that it could not be asked. */

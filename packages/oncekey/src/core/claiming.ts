@@ -7,19 +7,18 @@
  * the background until every such call has settled and one release after that was answered, bounded by one lease. So
  * no claim is left that nobody owns.
  */
+import { type Awaitable, started } from "./awaitable.js";
 import type { Background } from "./background.js";
-import { type Calls, started } from "./calls.js";
+import type { Calls } from "./calls.js";
 import { isOncekeyError } from "./errors.js";
 import type { EventListener } from "./events.js";
 import type { ClaimOutcome, ClaimRequest, Store } from "./store.js";
 
 export interface Claiming {
-  /**
-   * @throws OncekeyError `STORE_UNAVAILABLE`: nothing is known, and what was sent may still land.
-   */
-  ask(request: ClaimRequest, storeTimeoutMs: number): Promise<ClaimOutcome>;
+  /** Rejects, with `STORE_UNAVAILABLE`, if nothing is known and what was sent may still land. */
+  ask(request: ClaimRequest, storeTimeoutMs: number): Awaitable<ClaimOutcome>;
   /** Remembers, until it has settled, a call that would make a claim of this request's token if it landed late. */
-  watchOver<T>(request: object, call: Promise<T>): Promise<T>;
+  watchOver<T>(request: object, call: Awaitable<T>): Awaitable<T>;
   /** Whether a call that was given up may still make a claim of this request's token. */
   mayLand(request: ClaimRequest): boolean;
   /** Makes sure that a claim which nobody uses does not stay. Asked again for the same request it does nothing. */
@@ -40,7 +39,8 @@ export function createClaiming({ store, calls, background, emit }: ClaimingDepen
   const unsettled = new WeakMap<object, number>();
   const abandoned = new WeakSet<ClaimRequest>();
 
-  function watchOver<T>(request: object, call: Promise<T>): Promise<T> {
+  function watchOver<T>(request: object, call: Awaitable<T>): Awaitable<T> {
+    if (!(call instanceof Promise)) return call;
     unsettled.set(request, (unsettled.get(request) ?? 0) + 1);
     const settled = (): void => {
       const left = (unsettled.get(request) ?? 1) - 1;
@@ -51,8 +51,23 @@ export function createClaiming({ store, calls, background, emit }: ClaimingDepen
     return call;
   }
 
-  function send(request: ClaimRequest): Promise<ClaimOutcome> {
-    return started(() => store.claim(request));
+  /** The second time with the same token: if the first claim did land, this one finds it. */
+  async function waitOrAskAgain(
+    request: ClaimRequest,
+    first: Promise<ClaimOutcome>,
+    storeTimeoutMs: number,
+  ): Promise<ClaimOutcome> {
+    const { operation } = request;
+    try {
+      return await calls.first("claim", operation, storeTimeoutMs / 2, [first]);
+    } catch (error) {
+      if (!isOncekeyError(error, "STORE_UNAVAILABLE")) throw error;
+      const second = started(() => store.claim(request));
+      const both = [watchOver(request, first), watchOver(request, second)].map((call) =>
+        Promise.resolve(call),
+      );
+      return await calls.first("claim", operation, storeTimeoutMs / 2, both);
+    }
   }
 
   /** One release of a claim whose work never started. */
@@ -85,17 +100,9 @@ export function createClaiming({ store, calls, background, emit }: ClaimingDepen
   }
 
   return {
-    async ask(request, storeTimeoutMs) {
-      const { operation } = request;
-      const first = send(request);
-      try {
-        return await calls.first("claim", operation, storeTimeoutMs / 2, [first]);
-      } catch (error) {
-        if (!isOncekeyError(error, "STORE_UNAVAILABLE")) throw error;
-        // The same token again: if the first did land, this one finds its own claim.
-        const both = [watchOver(request, first), watchOver(request, send(request))];
-        return await calls.first("claim", operation, storeTimeoutMs / 2, both);
-      }
+    ask(request, storeTimeoutMs) {
+      const answer = started(() => store.claim(request));
+      return answer instanceof Promise ? waitOrAskAgain(request, answer, storeTimeoutMs) : answer;
     },
     watchOver,
     mayLand: (request) => unsettled.has(request),

@@ -6,6 +6,7 @@
  * Invariant: whatever the commit's three results (committed, refused, unknown) leave is told apart. Refused means
  * that nothing happened; unknown releases nothing.
  */
+import type { Awaitable } from "./awaitable.js";
 import type { Ended, Performed } from "./call.js";
 import { fail, giveUp, type Kept, type Running, release, tell } from "./ending.js";
 import type { Engine } from "./engine.js";
@@ -14,7 +15,7 @@ import type { ClaimRequest, CommitOutcome, TransactionSession } from "./store.js
 import { NOBODY } from "./waiting-room.js";
 
 /** Runs the work with what it writes through. */
-type RunWork = <E>(running: Running<E>, transaction: unknown) => Promise<Ended<E>>;
+type RunWork = <E>(running: Running<E>, transaction: unknown) => Awaitable<Ended<E>>;
 
 export async function runInTransaction<E>(
   engine: Engine,

@@ -6,6 +6,7 @@
  * reaches the record, or its claim is left to lapse, and nobody is left waiting for it here. What each end means for
  * the record is left to `ending.ts`, transactions to `committing.ts`.
  */
+import { type Awaitable, started, whenDone } from "./awaitable.js";
 import type { Ended, Performed } from "./call.js";
 import { runInTransaction } from "./committing.js";
 import { type Execution, fail, giveUp, heldOf, leave, type Running, tell } from "./ending.js";
@@ -16,7 +17,7 @@ import { inside } from "./reentry.js";
 import { createWork } from "./work.js";
 
 /** Runs the work and settles it. Rejects only with a coded refusal; failures of the work are endings. */
-export async function execute<E>(engine: Engine, execution: Execution<E>): Promise<Performed<E>> {
+export function execute<E>(engine: Engine, execution: Execution<E>): Awaitable<Performed<E>> {
   const { claim, call, claimedMs } = execution;
   const lease = holdLease(engine, {
     claim,
@@ -26,34 +27,57 @@ export async function execute<E>(engine: Engine, execution: Execution<E>): Promi
     protected: execution.protected,
     onGivenUp: () => giveUp(engine, execution),
   });
-  const running: Running<E> = { ...execution, lease };
-  try {
-    const performed =
-      call.policy.guarantee === "exactly-once"
-        ? await runInTransaction(engine, running, runWork)
-        : await runPlainly(engine, running);
-    if (execution.protected || performed.kind === "superseded") return performed;
-    return { kind: "unprotected", value: (performed as { readonly value: E }).value };
-  } finally {
-    lease.end();
-    leave(engine, execution);
-  }
+  const running: Running<E> = {
+    call,
+    claim,
+    claimedMs,
+    attempt: execution.attempt,
+    here: execution.here,
+    protected: execution.protected,
+    lease,
+  };
+  const run = call.policy.guarantee === "exactly-once" ? runTransacted : runPlainly;
+  return whenDone(
+    started(() => run(engine, running)),
+    (performed) => {
+      stop(engine, running);
+      if (execution.protected || performed.kind === "superseded") return performed;
+      return { kind: "unprotected", value: (performed as { readonly value: E }).value };
+    },
+    (error) => {
+      stop(engine, running);
+      throw error;
+    },
+  );
 }
 
-async function runPlainly<E>(engine: Engine, running: Running<E>): Promise<Performed<E>> {
-  let ended: Ended<E>;
-  try {
-    ended = await runWork(running, undefined);
-  } catch (error) {
-    await fail(engine, running, faulted(error));
-    throw error;
-  }
+function stop<E>(engine: Engine, running: Running<E>): void {
+  running.lease.end();
+  leave(engine, running);
+}
+
+function runTransacted<E>(engine: Engine, running: Running<E>): Promise<Performed<E>> {
+  return runInTransaction(engine, running, runWork);
+}
+
+function runPlainly<E>(engine: Engine, running: Running<E>): Awaitable<Performed<E>> {
+  return whenDone(
+    started(() => runWork(running, undefined)),
+    (ended) => settle(engine, running, ended),
+    async (error) => {
+      await fail(engine, running, faulted(error));
+      throw error;
+    },
+  );
+}
+
+function settle<E>(engine: Engine, running: Running<E>, ended: Ended<E>): Awaitable<Performed<E>> {
   if (ended.kind === "failed") return fail(engine, running, ended);
-  const completion = await engine.settlement.complete(heldOf(running), ended.outcome);
-  return tell(engine, running, completion, ended);
+  const completion = engine.settlement.complete(heldOf(running), ended.outcome);
+  return whenDone(completion, (known) => tell(engine, running, known, ended));
 }
 
-async function runWork<E>(running: Running<E>, transaction: unknown): Promise<Ended<E>> {
+function runWork<E>(running: Running<E>, transaction: unknown): Awaitable<Ended<E>> {
   const { call, claim, attempt, lease } = running;
   const said = { nothingHappened: false };
   const work = createWork(
@@ -67,8 +91,10 @@ async function runWork<E>(running: Running<E>, transaction: unknown): Promise<En
       said.nothingHappened = true;
     },
   );
-  const ended = await inside(call, () => call.run(work));
-  return ended.kind === "failed" && said.nothingHappened ? { ...ended, performed: "no" } : ended;
+  return whenDone(
+    inside(call, () => call.run(work)),
+    (ended) => (ended.kind === "failed" && said.nothingHappened ? { ...ended, performed: "no" } : ended),
+  );
 }
 
 /** Families turn failures of the work into endings, so this is a fault of an adapter: nobody knows what ran. */

@@ -6,6 +6,7 @@
  */
 
 import { type CloseReport, closeEngine, createEngine } from "./assembly.js";
+import type { Awaitable } from "./awaitable.js";
 import type { Call, Performed } from "./call.js";
 import { type Clock, systemClock } from "./clock.js";
 import { configurationError } from "./errors.js";
@@ -156,7 +157,7 @@ export interface Internals {
   readonly policy: Policy;
   readonly limits: Limits;
   policyFor(...layers: readonly (Policy | undefined)[]): ResolvedPolicy;
-  perform<E>(call: Call<E>): Promise<Performed<E>>;
+  perform<E>(call: Call<E>): Awaitable<Performed<E>>;
 }
 
 const DEFAULT_GRACE_MS = 10_000;

@@ -10,7 +10,8 @@
  * over; the record is gone (claimed again with the same token); the store is down for longer than the lease; an
  * operator took the claim; the answer to an extend arrives after the end.
  */
-import { type Calls, started } from "./calls.js";
+import { started } from "./awaitable.js";
+import type { Calls } from "./calls.js";
 import type { Claiming } from "./claiming.js";
 import type { Clock } from "./clock.js";
 import { OncekeyError, unreachable } from "./errors.js";

@@ -14,8 +14,9 @@
  */
 
 import { type Attempt, approach, runsWithoutStore, waitFor } from "./approach.js";
+import { type Awaitable, started, whenDone } from "./awaitable.js";
 import type { Call, Performed } from "./call.js";
-import { type Engine, type Here, leaveHere } from "./engine.js";
+import { type Engine, leaveHere } from "./engine.js";
 import { isOncekeyError, type OncekeyError, unreachable } from "./errors.js";
 import type { CallOutcome } from "./events.js";
 import { execute } from "./execution.js";
@@ -39,19 +40,18 @@ import { type Answer, type Holder, NOBODY } from "./waiting-room.js";
 const MAX_ROUNDS = 16;
 
 /**
- * Answers one call.
+ * Answers one call: at once, where neither store nor work has to be waited for.
  *
  * @throws OncekeyError with the code of the refusal. The work was not started, or nothing of it was kept.
  */
-export async function perform<E>(engine: Engine, call: Call<E>): Promise<Performed<E>> {
-  const { clock, emit } = engine;
-  const startedMs = clock.monotonicMs();
+export function perform<E>(engine: Engine, call: Call<E>): Awaitable<Performed<E>> {
+  const startedMs = engine.clock.monotonicMs();
   const claim = claimOf(engine, call);
-  const here: Here = { fingerprint: claim.fingerprint, token: claim.token, running: false };
   const attempt: Attempt<E> = {
     call,
     claim,
-    here,
+    here: { fingerprint: claim.fingerprint, token: claim.token, running: false },
+    startedMs,
     asked: false,
     claimedMs: startedMs,
     heard: false,
@@ -59,24 +59,29 @@ export async function perform<E>(engine: Engine, call: Call<E>): Promise<Perform
     started: false,
     waitedMs: 0,
   };
-  const { operation, identity } = call;
-  const finish = (outcome: CallOutcome): void => {
-    const tookMs = clock.monotonicMs() - startedMs;
-    emit({ type: "finished", operation, key: identity.key, outcome, tookMs, waitedMs: attempt.waitedMs });
-  };
-  try {
-    const performed = await decide(engine, attempt);
-    abandonUnused(engine, attempt);
-    finish(finishedAs(performed));
-    return performed;
-  } catch (error) {
-    abandonUnused(engine, attempt, error);
-    if (isOncekeyError(error)) {
-      emit({ type: "rejected", operation, key: identity.key, code: error.code, cause: error.cause });
-    }
-    finish(finishedAs({ kind: "refused", error, waitedMs: attempt.waitedMs }));
-    throw error;
-  }
+  return whenDone(
+    started(() => decide(engine, attempt)),
+    (performed) => {
+      abandonUnused(engine, attempt);
+      finish(engine, attempt, finishedAs(performed));
+      return performed;
+    },
+    (error) => {
+      abandonUnused(engine, attempt, error);
+      const { operation, key } = claim;
+      if (isOncekeyError(error)) {
+        engine.emit({ type: "rejected", operation, key, code: error.code, cause: error.cause });
+      }
+      finish(engine, attempt, finishedAs({ kind: "refused", error, waitedMs: attempt.waitedMs }));
+      throw error;
+    },
+  );
+}
+
+function finish<E>(engine: Engine, { claim, startedMs, waitedMs }: Attempt<E>, outcome: CallOutcome): void {
+  const { operation, key } = claim;
+  const tookMs = engine.clock.monotonicMs() - startedMs;
+  engine.emit({ type: "finished", operation, key, outcome, tookMs, waitedMs });
 }
 
 /** What was sent for a caller whose work never started may have landed, or land later: nobody will use it. */
@@ -91,23 +96,27 @@ function abandonUnused<E>(
   }
 }
 
-async function decide<E>(engine: Engine, attempt: Attempt<E>): Promise<Performed<E>> {
+function decide<E>(engine: Engine, attempt: Attempt<E>): Awaitable<Performed<E>> {
   const { call } = attempt;
   if (engine.closing) throw closing();
   if (isInside(call, engine.here.get(call.identity.key)?.running === true)) {
     throw keyReentered();
   }
-  for (let round = 0; round < MAX_ROUNDS; round += 1) {
-    let answer: Answer;
-    try {
-      answer = await approach(engine, attempt);
-    } catch (error) {
-      return withoutStore(engine, attempt, error);
-    }
-    const performed = await follow(engine, attempt, answer);
-    if (performed !== "look-again") return performed;
+  return look(engine, attempt, 0);
+}
+
+/** Gets the record's answer and acts on it; once more if it is not so any more. */
+function look<E>(engine: Engine, attempt: Attempt<E>, round: number): Awaitable<Performed<E>> {
+  if (round === MAX_ROUNDS) {
+    throw inFlight(attempt.call.policy.leaseMs, "The record kept changing while it was looked at.");
   }
-  throw inFlight(call.policy.leaseMs, "The record kept changing while it was looked at.");
+  const again = (performed: Performed<E> | "look-again"): Awaitable<Performed<E>> =>
+    performed === "look-again" ? look(engine, attempt, round + 1) : performed;
+  return whenDone(
+    approach(engine, attempt),
+    (answer) => whenDone(follow(engine, attempt, answer), again),
+    (error) => withoutStore(engine, attempt, error),
+  );
 }
 
 function claimOf<E>(
@@ -130,11 +139,11 @@ function claimOf<E>(
 }
 
 /** Acts on what the record said. `"look-again"`: it is not so any more. */
-async function follow<E>(
+function follow<E>(
   engine: Engine,
   attempt: Attempt<E>,
   answer: Answer,
-): Promise<Performed<E> | "look-again"> {
+): Awaitable<Performed<E> | "look-again"> {
   const { call, claim } = attempt;
   const { operation, key } = claim;
   switch (answer.kind) {
@@ -213,19 +222,15 @@ async function findOut<E>(
 }
 
 /** Runs the work under the claim that was won; those who wait here wait for it now. */
-async function run<E>(
+function run<E>(
   engine: Engine,
   attempt: Attempt<E>,
   count: number,
   takeover: boolean,
-): Promise<Performed<E> | "look-again"> {
+): Awaitable<Performed<E> | "look-again"> {
   const { call, claim, here } = attempt;
   const { operation, key, token } = claim;
-  if (engine.closing) {
-    leaveHere(engine, key, here);
-    await engine.claiming.giveBack(claim, call.policy.storeTimeoutMs);
-    throw closing();
-  }
+  if (engine.closing) return giveBackAtClose(engine, attempt);
   if (engine.clock.monotonicMs() - attempt.claimedMs >= claim.leaseMs) {
     // This process stood still between winning the claim and starting the work: somebody else may have started it.
     // Its own token asks first, before those who wait here, for whom a lapse would mean that it has started.
@@ -239,6 +244,12 @@ async function run<E>(
   return execute(engine, { call, claim, attempt: count, here, protected: true, claimedMs });
 }
 
+async function giveBackAtClose<E>(engine: Engine, { call, claim, here }: Attempt<E>): Promise<never> {
+  leaveHere(engine, claim.key, here);
+  await engine.claiming.giveBack(claim, call.policy.storeTimeoutMs);
+  throw closing();
+}
+
 function enter<E>(engine: Engine, attempt: Attempt<E>): void {
   const { claim, here } = attempt;
   attempt.started = true;
@@ -248,7 +259,7 @@ function enter<E>(engine: Engine, attempt: Attempt<E>): void {
 }
 
 /** The store did not answer the claim: refuse and let go of it, or run all the same and keep its token. */
-async function withoutStore<E>(engine: Engine, attempt: Attempt<E>, error: unknown): Promise<Performed<E>> {
+function withoutStore<E>(engine: Engine, attempt: Attempt<E>, error: unknown): Awaitable<Performed<E>> {
   const { call, claim, claimedMs, here } = attempt;
   if (!runsWithoutStore(attempt, error) || engine.closing) {
     leaveHere(engine, claim.key, here);

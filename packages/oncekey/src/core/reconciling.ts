@@ -7,7 +7,7 @@
  * what it was (both tokens); a throw, a time-out or a crash leaves the outcome unknown.
  */
 
-import { started } from "./calls.js";
+import { started } from "./awaitable.js";
 import type { Engine } from "./engine.js";
 import { unreachable } from "./errors.js";
 import { downstreamKeyOf } from "./key.js";

@@ -9,7 +9,8 @@
  * Invariant: only work that still runs counts; something it left behind may use the key later. Where nothing is
  * noticed, such a call waits until its time limit.
  */
-import { createContext } from "#platform";
+import { type Context, createContext } from "#platform";
+import type { Awaitable } from "./awaitable.js";
 import type { Call } from "./call.js";
 import type { RecordKey } from "./record.js";
 import { isWorkOf } from "./work.js";
@@ -39,11 +40,11 @@ export function isInside({ identity: { key }, carrier }: Follower, running: bool
 }
 
 /** Runs `work` as the work of a call. */
-export async function inside<R>(
-  { identity: { key }, carrier }: Follower,
-  work: () => Promise<R>,
-): Promise<R> {
-  if (context === undefined || carrier !== undefined) return work();
+export function inside<R>({ identity: { key }, carrier }: Follower, work: () => Awaitable<R>): Awaitable<R> {
+  return context === undefined || carrier !== undefined ? work() : follow(context, key, work);
+}
+
+async function follow<R>(context: Context<Running>, key: RecordKey, work: () => Awaitable<R>): Promise<R> {
   const running: Running = { key, outer: context.current(), ended: false };
   try {
     return await context.run(running, work);

@@ -5,6 +5,7 @@
  * Invariants: only the caller whose function ran gets its result itself; everybody else gets a copy through the
  * codec, exactly what a replay would give. A result that cannot be kept never becomes an error of its caller.
  */
+import type { Awaitable } from "./awaitable.js";
 import type { Call, Performed } from "./call.js";
 import { configurationError, isOncekeyError, OncekeyError } from "./errors.js";
 import type { EventListener } from "./events.js";
@@ -83,7 +84,7 @@ export interface Identifying {
 }
 
 export interface RunContext extends Identifying {
-  readonly perform: <E>(call: Call<E>) => Promise<Performed<E>>;
+  readonly perform: <E>(call: Call<E>) => Awaitable<Performed<E>>;
 }
 
 export async function runWithOutcome<R>(

@@ -8,6 +8,7 @@
  * that fails is tried again for one lease, after which the claim lapses anyway.
  */
 import { sha256 } from "#platform";
+import { type Awaitable, started, whenDone } from "./awaitable.js";
 import type { Background, TaskEnd } from "./background.js";
 import type { Calls } from "./calls.js";
 import { isOncekeyError, OncekeyError, unreachable } from "./errors.js";
@@ -15,7 +16,7 @@ import type { EventListener, IdempotencyEvent } from "./events.js";
 import { compareFingerprints, type Fingerprint } from "./fingerprint.js";
 import type { ResolvedPolicy } from "./policy.js";
 import type { ClaimToken, RecordKey, StoredOutcome } from "./record.js";
-import type { ClaimRequest, CompleteRequest, Store } from "./store.js";
+import type { ClaimRequest, CompleteOutcome, CompleteRequest, Store } from "./store.js";
 
 /** One attempt that holds, or held, a claim. */
 export interface Held {
@@ -37,7 +38,7 @@ export type Completion =
   | { readonly kind: "running-elsewhere" };
 
 export interface Settlement {
-  complete(held: Held, outcome: StoredOutcome): Promise<Completion>;
+  complete(held: Held, outcome: StoredOutcome): Awaitable<Completion>;
   /** `started: false`: the work never began, so the claim does not count as an attempt. */
   release(held: Held, started: boolean, code: string | undefined): Promise<void>;
   markUnknown(held: Held, code: string | undefined): Promise<void>;
@@ -82,15 +83,16 @@ export function createSettlement(dependencies: SettlementDependencies): Settleme
   };
 }
 
-async function complete(state: State, held: Held, outcome: StoredOutcome): Promise<Completion> {
-  try {
-    const completion = await askToComplete(state, held, outcome);
-    if (completion.kind === "stored") reportCompleted(state, held, outcome, "stored");
-    if (completion.kind === "running-elsewhere") reportLost(state, held, "replaced");
-    return completion;
-  } catch (error) {
-    return completeLater(state, held, outcome, error);
-  }
+function complete(state: State, held: Held, outcome: StoredOutcome): Awaitable<Completion> {
+  return whenDone(
+    started(() => askToComplete(state, held, outcome)),
+    (completion) => {
+      if (completion.kind === "stored") reportCompleted(state, held, outcome, "stored");
+      if (completion.kind === "running-elsewhere") reportLost(state, held, "replaced");
+      return completion;
+    },
+    (error) => completeLater(state, held, outcome, error),
+  );
 }
 
 function reportCompleted(
@@ -108,7 +110,7 @@ function reportLost({ emit }: State, { claim }: Held, reason: Lost): void {
   emit({ type: "completion-lost", operation, key, token, reason });
 }
 
-async function askToComplete(state: State, held: Held, outcome: StoredOutcome): Promise<Completion> {
+function askToComplete(state: State, held: Held, outcome: StoredOutcome): Awaitable<Completion> {
   const { store, calls } = state;
   const { claim, attempt, policy } = held;
   const { key, scopeId, operation, label, token, fingerprint, guarantee, onLapse, leaseMs, retentionMs } =
@@ -129,7 +131,16 @@ async function askToComplete(state: State, held: Held, outcome: StoredOutcome): 
     outcome,
   };
   const ask = () => store.complete(request);
-  const answer = await calls.bounded("complete", claim.operation, policy.storeTimeoutMs, ask);
+  const answer = calls.ask("complete", operation, policy.storeTimeoutMs, ask);
+  return whenDone(answer, (completed) => completionOf(state, claim, outcome, completed));
+}
+
+function completionOf(
+  state: State,
+  claim: ClaimRequest,
+  outcome: StoredOutcome,
+  answer: CompleteOutcome,
+): Completion {
   switch (answer.kind) {
     case "completed":
       return { kind: "stored" };

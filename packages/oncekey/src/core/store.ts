@@ -21,6 +21,7 @@
  * Which outcomes a caller gets for them is left to the core; `transitions.ts` holds the table itself, which a
  * store in JavaScript calls and a store on a server restates in its own language.
  */
+import type { Awaitable } from "./awaitable.js";
 import type { ClaimToken, RecordInfo, RecordKey, RecordState, ScopeId, StoredOutcome } from "./record.js";
 import type {
   ClaimIdentity,
@@ -161,13 +162,13 @@ export interface Store<Tx = unknown, Held = never> {
    *
    * @throws OncekeyError `RECORD_UNREADABLE` if the record is damaged or of an unknown version.
    */
-  claim(request: ClaimRequest): Promise<ClaimOutcome>;
+  claim(request: ClaimRequest): Awaitable<ClaimOutcome>;
   /** Renews the lease, also a lapsed one that nobody has taken over. */
-  extend(request: ExtendRequest): Promise<ExtendOutcome>;
+  extend(request: ExtendRequest): Awaitable<ExtendOutcome>;
   /** Stores the outcome and starts the retention. The first outcome stays. Makes the record again if it is gone. */
-  complete(request: CompleteRequest): Promise<CompleteOutcome>;
+  complete(request: CompleteRequest): Awaitable<CompleteOutcome>;
   /** Frees the key: the work is known not to have been done. */
-  release(request: ReleaseRequest): Promise<ReleaseOutcome>;
+  release(request: ReleaseRequest): Awaitable<ReleaseOutcome>;
   /** Says that nobody knows how the attempt ended. Such a record has no end of its own. */
   markUnknown(request: MarkUnknownRequest): Promise<MarkUnknownOutcome>;
   /** Claims the right to find out how an unknown record ended. One reconciler at a time. */

@@ -5,10 +5,11 @@
  * Invariants: what is malformed, nobody's or too large is refused here and never reaches the store; the fingerprint is
  * taken before the handler can change its input.
  */
+import { type Awaitable, started, whenDone } from "../core/awaitable.js";
 import type { Call } from "../core/call.js";
 import { isOncekeyError, OncekeyError, unreachable } from "../core/errors.js";
 import type { CallOutcome } from "../core/events.js";
-import type { Fingerprint } from "../core/fingerprint.js";
+import { type Fingerprint, NO_FINGERPRINT } from "../core/fingerprint.js";
 import type { Internals } from "../core/idempotency.js";
 import { GLOBAL_SCOPE, identify, MISSING_SCOPE, type ScopeValue, saysGlobal, scopeOf } from "../core/key.js";
 import { reportRefused } from "../core/outcome.js";
@@ -36,45 +37,67 @@ export type ReadAhead =
 
 const LEFT = { kind: "left" } as const;
 
-/** Turns a request into a call of the core, or says why there is none. */
-export async function ask<C>(
-  internals: Internals,
-  route: Route<C>,
-  operation: string,
-  {
-    request,
-    ahead,
-    run,
-  }: Pick<Call<CapturedAnswer>, "run"> & {
-    readonly request: HttpRequest<C>;
-    readonly ahead: ReadAhead | undefined;
-  },
-): Promise<Asked> {
-  try {
-    if (ahead?.kind === "refused") throw ahead.error;
-    if (ahead?.kind === "left") return LEFT;
-    // A key in the body needs the body first; any other is judged before a byte of it is read.
-    const early = ahead === undefined && route.keyInBody ? await readRequestBody(route, request) : undefined;
-    if (early === "aborted") return LEFT;
-    const key = ahead === undefined ? readKey(route, request, early) : ahead.key;
-    if (key === undefined) return { kind: "pass", outcome: "missing_key" };
-    const scope = await findScope(internals, route, request.carrier);
-    if (scope === "run") return { kind: "pass", outcome: "missing_scope" };
-    const fingerprint = ahead?.fingerprint ?? (await takeFingerprint(route, request, early));
-    if (fingerprint === "aborted") return LEFT;
-    return {
-      kind: "call",
-      call: callOf(internals, route, operation, request, { key, scope, fingerprint, run }),
-    };
-  } catch (error) {
-    // What is refused before the core is asked is counted here; the core counts the rest.
-    if (isOncekeyError(error)) reportRefused(internals.emit, operation, error);
-    throw error;
+/** What is to be turned into a call. */
+export interface Inquiry<C> extends Pick<Call<CapturedAnswer>, "operation" | "run"> {
+  readonly internals: Internals;
+  readonly route: Route<C>;
+  readonly request: HttpRequest<C>;
+  readonly ahead: ReadAhead | undefined;
+}
+
+/** Turns a request into a call of the core, or says why there is none. What is wrong with it comes as a rejection. */
+export function ask<C>(inquiry: Inquiry<C>): Awaitable<Asked> {
+  return whenDone(
+    started(() => understand(inquiry)),
+    (asked) => asked,
+    (error) => {
+      // What is refused before the core is asked is counted here; the core counts the rest.
+      if (isOncekeyError(error)) reportRefused(inquiry.internals.emit, inquiry.operation, error);
+      throw error;
+    },
+  );
+}
+
+function understand<C>(inquiry: Inquiry<C>): Awaitable<Asked> {
+  const { ahead } = inquiry;
+  if (ahead === undefined) return readInTurn(inquiry);
+  switch (ahead.kind) {
+    case "refused":
+      throw ahead.error;
+    case "left":
+      return LEFT;
+    case "read":
+      return withKey(inquiry, ahead.key, () => ahead.fingerprint ?? NO_FINGERPRINT);
+    default:
+      return unreachable(ahead);
   }
 }
 
+/** A key in the body needs the body first; any other is judged before a byte of it is read. */
+async function readInTurn<C>(inquiry: Inquiry<C>): Promise<Asked> {
+  const { route, request } = inquiry;
+  const early = route.keyInBody ? await readRequestBody(route, request) : undefined;
+  if (early === "aborted") return LEFT;
+  const key = readKey(route, request, early);
+  return withKey(inquiry, key, () => takeFingerprint(route, request, early));
+}
+
+function withKey<C>(
+  inquiry: Inquiry<C>,
+  key: string | undefined,
+  fingerprint: () => Awaitable<Fingerprint | "aborted">,
+): Awaitable<Asked> {
+  if (key === undefined) return { kind: "pass", outcome: "missing_key" };
+  return whenDone(findScope(inquiry), (scope) => {
+    if (scope === "run") return { kind: "pass", outcome: "missing_scope" };
+    return whenDone(fingerprint(), (taken) =>
+      taken === "aborted" ? LEFT : { kind: "call", call: callOf(inquiry, key, scope, taken) },
+    );
+  });
+}
+
 /** Reads key and fingerprint, at once where the body is there. Never fails: what is wrong is refused in its turn. */
-export function readAhead<C>(route: Route<C>, request: HttpRequest<C>): ReadAhead | Promise<ReadAhead> {
+export function readAhead<C>(route: Route<C>, request: HttpRequest<C>): Awaitable<ReadAhead> {
   const refused = (error: unknown): ReadAhead => ({ kind: "refused", error });
   const read = (reading: BodyReading, early: string | undefined): ReadAhead => {
     const body = bodyOf(route, reading);
@@ -102,16 +125,10 @@ export function readAhead<C>(route: Route<C>, request: HttpRequest<C>): ReadAhea
 const NO_BODY: RequestBody = { kind: "none" };
 
 function callOf<C>(
-  internals: Internals,
-  route: Route<C>,
-  operation: string,
-  request: HttpRequest<C>,
-  {
-    key,
-    scope,
-    fingerprint,
-    run,
-  }: Pick<Call<CapturedAnswer>, "fingerprint" | "run"> & { readonly key: string; readonly scope: ScopeValue },
+  { internals, route, operation, request, run }: Inquiry<C>,
+  key: string,
+  scope: ScopeValue,
+  fingerprint: Fingerprint,
 ): Call<CapturedAnswer> {
   const { policy } = route;
   return {
@@ -178,10 +195,27 @@ function bodyOf<C>(route: Route<C>, read: BodyReading): RequestBody | "aborted" 
   }
 }
 
-async function findScope<C>(internals: Internals, route: Route<C>, carrier: C): Promise<ScopeValue | "run"> {
-  const scope = await scopeOrFault(internals, route, carrier);
-  if (scope.kind !== "missing") return scope;
-  switch (route.onMissingScope) {
+function findScope<C>({ internals, route, request }: Inquiry<C>): Awaitable<ScopeValue | "run"> {
+  if (saysGlobal(route.scope)) return GLOBAL_SCOPE;
+  return whenDone(
+    started(() => saidScope(internals, route, request.carrier)),
+    (scope) => (scope.kind === "missing" ? withoutScope(route) : scope),
+    (cause) => {
+      throw scopeFailed(cause);
+    },
+  );
+}
+
+function saidScope<C>(internals: Internals, { scope }: Route<C>, carrier: C): Awaitable<ScopeValue> {
+  if (typeof scope !== "function") return internals.defaultScope?.() ?? MISSING_SCOPE;
+  return whenDone(
+    started(() => scope(carrier)),
+    scopeOf,
+  );
+}
+
+function withoutScope<C>({ onMissingScope }: Route<C>): ScopeValue | "run" {
+  switch (onMissingScope) {
     case "global":
       return GLOBAL_SCOPE;
     case "run":
@@ -192,19 +226,12 @@ async function findScope<C>(internals: Internals, route: Route<C>, carrier: C): 
         "The request has an idempotency key, but its caller is not known. Authenticate first.",
       );
     default:
-      return unreachable(route.onMissingScope);
+      return unreachable(onMissingScope);
   }
 }
 
-async function scopeOrFault<C>(internals: Internals, { scope }: Route<C>, carrier: C): Promise<ScopeValue> {
-  if (saysGlobal(scope)) return GLOBAL_SCOPE;
-  try {
-    if (scope === undefined) return internals.defaultScope?.() ?? MISSING_SCOPE;
-    return scopeOf(await scope(carrier));
-  } catch (cause) {
-    // biome-ignore lint/style/useErrorCause: OncekeyError takes it among its details.
-    throw new OncekeyError("SCOPE_FAILED", "The scope of the idempotency key could not be determined.", {
-      cause,
-    });
-  }
+function scopeFailed(cause: unknown): OncekeyError<"SCOPE_FAILED"> {
+  return new OncekeyError("SCOPE_FAILED", "The scope of the idempotency key could not be determined.", {
+    cause,
+  });
 }

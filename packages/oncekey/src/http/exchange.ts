@@ -9,6 +9,7 @@
  * computed before the handler can change its input; a final answer is judged once, whoever made it; our own refusals are never
  * stored; a complete answer leaves only after its completion is on record (or has been given up to the background).
  */
+import { type Awaitable, started, whenDone } from "../core/awaitable.js";
 import type { Ended, Performed } from "../core/call.js";
 import { isOncekeyError, OncekeyError, unreachable } from "../core/errors.js";
 import type { CallOutcome } from "../core/events.js";
@@ -17,7 +18,7 @@ import type { Work } from "../core/work.js";
 import type { CapturedAnswer, HeaderLine } from "./answer.js";
 import { ask, type ReadAhead, readAhead } from "./asking.js";
 import { judge } from "./judgement.js";
-import { shapeOf } from "./operation.js";
+import { operationsOf } from "./operation.js";
 import { type HttpOptions, type Route, resolveRoute } from "./options.js";
 import type { HttpAnswering, HttpRequest } from "./port.js";
 import { refusalOf } from "./refusal.js";
@@ -27,16 +28,27 @@ export interface Exchange<C> {
   /** Whether requests of this method are protected. Others need not be put to `handle`; if they are, they pass. */
   protects(method: string): boolean;
   /**
-   * Answers one request. Rejects only with what is no refusal of ours: faults of functions given in options.
+   * Answers one request, at once if nothing has to be waited for. Rejects, and never throws, only with what is no refusal
+   * of ours: faults of functions given in options.
    *
    * @param ahead what `readAhead` gave, where it was asked.
    */
-  handle(request: HttpRequest<C>, answering: HttpAnswering, ahead?: ReadAhead): Promise<void>;
+  handle(request: HttpRequest<C>, answering: HttpAnswering, ahead?: ReadAhead): Awaitable<void>;
   /**
    * Reads key and fingerprint now, for a framework that alters a body between its parser and its handler. Whatever is
    * wrong with them is refused by `handle`.
    */
-  readAhead(request: HttpRequest<C>): ReadAhead | Promise<ReadAhead>;
+  readAhead(request: HttpRequest<C>): Awaitable<ReadAhead>;
+}
+
+/** One request, on its way to an answer. */
+interface Talk<C> {
+  readonly internals: Internals;
+  readonly route: Route<C>;
+  readonly request: HttpRequest<C>;
+  readonly answering: HttpAnswering;
+  /** The handler has begun. */
+  begun: boolean;
 }
 
 /**
@@ -47,28 +59,32 @@ export interface Exchange<C> {
 export function createExchange<C>(idempotency: Idempotency, options: HttpOptions<C>): Exchange<C> {
   const route = resolveRoute(idempotency, options);
   const { internals } = idempotency;
+  const operationOf = operationsOf(route);
   return {
     protects: (method) => route.methods.has(method),
     readAhead: (request) => readAhead(route, request),
-    async handle(request, answering, ahead) {
-      const operation = route.operation ?? `${request.method} ${shapeOf(request)}`;
-      if (!route.methods.has(request.method)) return pass(internals, operation, answering, "passthrough");
-      let started = false;
-      const run = (work: Work): Promise<Ended<CapturedAnswer>> => {
-        started = true;
-        return runHandler(internals, route, answering, work);
-      };
-      try {
-        const asked = await ask(internals, route, operation, { request, ahead, run });
-        if (asked.kind === "pass") return pass(internals, operation, answering, asked.outcome);
-        if (asked.kind === "left") return;
-        const performed = await internals.perform(asked.call);
-        await answer(route, request, answering, performed);
-      } catch (error) {
-        await refuse(route, request, answering, error, started);
-      }
+    handle(request, answering, ahead) {
+      const talk: Talk<C> = { internals, route, request, answering, begun: false };
+      return whenDone(
+        started(() => converse(talk, operationOf(request), ahead)),
+        done,
+        (error) => refuse(talk, error),
+      );
     },
   };
+}
+
+function done(): void {}
+
+function converse<C>(talk: Talk<C>, operation: string, ahead: ReadAhead | undefined): Awaitable<void> {
+  const { internals, route, request, answering } = talk;
+  if (!route.methods.has(request.method)) return pass(internals, operation, answering, "passthrough");
+  const run = (work: Work): Awaitable<Ended<CapturedAnswer>> => runHandler(talk, work);
+  return whenDone(ask({ internals, route, operation, request, ahead, run }), (asked) => {
+    if (asked.kind === "pass") return pass(internals, operation, answering, asked.outcome);
+    if (asked.kind === "left") return;
+    return whenDone(internals.perform(asked.call), (performed) => answer(talk, performed));
+  });
 }
 
 function pass(internals: Internals, operation: string, answering: HttpAnswering, outcome: CallOutcome): void {
@@ -77,44 +93,38 @@ function pass(internals: Internals, operation: string, answering: HttpAnswering,
 }
 
 const DEGRADED: readonly HeaderLine[] = [["Idempotency-Degraded", "store-unavailable"]];
+const NOTHING_ADDED: readonly HeaderLine[] = [];
 
-async function runHandler<C>(
-  internals: Internals,
-  route: Route<C>,
-  answering: HttpAnswering,
-  work: Work,
-): Promise<Ended<CapturedAnswer>> {
+function runHandler<C>(talk: Talk<C>, work: Work): Awaitable<Ended<CapturedAnswer>> {
+  const { internals, route, answering } = talk;
   const { policy, drainMs } = route;
-  const { answer, before } = await answering.start(work, {
+  talk.begun = true;
+  const captured = answering.start(work, {
     hold: policy.guarantee === "exactly-once" ? "everything" : "end",
     maxResultBytes: policy.maxResultBytes,
     drainMs,
     clock: internals.clock,
-    headers: work.protected ? [] : DEGRADED,
+    headers: work.protected ? NOTHING_ADDED : DEGRADED,
   });
-  return judge(internals, route, answer, before);
+  return whenDone(captured, ({ answer, before }) => judge(internals, route, answer, before));
 }
 
 /** Turns what became of the call into what the client gets. */
-async function answer<C>(
-  route: Route<C>,
-  request: HttpRequest<C>,
-  answering: HttpAnswering,
+function answer<C>(
+  { route, request, answering }: Talk<C>,
   performed: Performed<CapturedAnswer>,
-): Promise<void> {
+): Awaitable<void> {
   switch (performed.kind) {
     case "executed":
     case "unprotected":
       if (performed.value.kind === "outgrown") throw resultTooLarge();
       return answering.release();
-    case "superseded": {
-      const replay = await replayOf(route, request, performed.outcome);
-      if (!answering.replaceWith(replay)) answering.release();
-      return;
-    }
+    case "superseded":
+      return whenDone(replayOf(route, request, performed.outcome), (replay) => {
+        if (!answering.replaceWith(replay)) answering.release();
+      });
     case "replayed":
-      await answering.send(await replayOf(route, request, performed.outcome));
-      return;
+      return whenDone(replayOf(route, request, performed.outcome), answering.send);
     default:
       return unreachable(performed);
   }
@@ -128,22 +138,16 @@ function resultTooLarge(): OncekeyError<"RESULT_TOO_LARGE"> {
 }
 
 /** Renders a refusal. After the handler has begun it can only take the place of what is still held back. */
-async function refuse<C>(
-  route: Route<C>,
-  request: HttpRequest<C>,
-  answering: HttpAnswering,
-  error: unknown,
-  started: boolean,
-): Promise<void> {
-  if (!started && request.left()?.aborted === true) return;
+async function refuse<C>({ route, request, answering, begun }: Talk<C>, error: unknown): Promise<void> {
+  if (!begun && request.left()?.aborted === true) return;
   try {
     if (!isOncekeyError(error)) throw error;
     const refusal = await refusalOf(route, request, error);
-    if (!started) await answering.send(refusal);
+    if (!begun) answering.send(refusal);
     else if (!answering.replaceWith(refusal)) answering.cut();
   } catch (fault) {
     // An answer that is held back would otherwise be waited for until the client gives up.
-    if (started) answering.cut();
+    if (begun) answering.cut();
     throw fault;
   }
 }

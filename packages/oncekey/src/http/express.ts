@@ -9,6 +9,7 @@
  * the `operation` option names it; so is a mount with parameters, whose pattern Express never tells.
  */
 import type { NextFunction, Request, Response } from "express";
+import { whenDone } from "../core/awaitable.js";
 import type { Idempotency } from "../core/idempotency.js";
 import { createExchange } from "./exchange.js";
 import { nodeAnswering, nodeRequest } from "./node-exchange.js";
@@ -39,9 +40,11 @@ export function idempotent<const I extends Idempotency>(
   return (given, res, next) => {
     const req = given as unknown as Request;
     const request = nodeRequest(req, res, { carrier: req, target: req.originalUrl, route: patternOf(req) });
-    exchange.handle(request, nodeAnswering(res, req, next)).catch(next);
+    void whenDone(exchange.handle(request, nodeAnswering(res, req, next)), nothing, next);
   };
 }
+
+function nothing(): void {}
 
 /** A path may also be a list or a regular expression. The mount is the path that was sent, without a pattern. */
 function patternOf({ baseUrl, route }: Request): string | undefined {

@@ -9,19 +9,28 @@ import type {
   FastifyReply,
   FastifyRequest,
   onErrorHookHandler,
-  onResponseHookHandler,
   onSendHookHandler,
   preHandlerHookHandler,
   preParsingHookHandler,
   preValidationHookHandler,
 } from "fastify";
+import { type Awaitable, whenDone } from "../core/awaitable.js";
 import { attachWork } from "../core/work.js";
 import type { WholeAnswer } from "./answer.js";
 import type { ReadAhead } from "./asking.js";
 import type { Exchange } from "./exchange.js";
 import { isTakenByParser, linesOfRequest, parsedBody, unparsedBody } from "./fastify-body.js";
 import { setAnswer } from "./fastify-headers.js";
-import { captureReply, type ReplyCapture } from "./fastify-reply.js";
+import {
+  captureReply,
+  cut,
+  endOf,
+  noticeError,
+  onSend,
+  type ReplyCapture,
+  release,
+  replaceWith,
+} from "./fastify-reply.js";
 import { clientLeft } from "./node-exchange.js";
 import type { BodyReading, HttpAnswering, HttpRequest } from "./port.js";
 
@@ -38,7 +47,6 @@ export interface ProtectionHooks {
   readonly preHandler: preHandlerHookHandler;
   readonly onSend: onSendHookHandler;
   readonly onError: onErrorHookHandler;
-  readonly onResponse: onResponseHookHandler;
 }
 
 /** What is known of a request so far. */
@@ -87,17 +95,14 @@ export function protectionHooks(find: FindProtection): ProtectionHooks {
     },
     onSend(request, reply, payload, done) {
       const passage = passageOf(request);
-      if (passage?.capture !== undefined) return passage.capture.onSend(payload, done);
+      if (passage?.capture !== undefined) return onSend(passage.capture, payload, done);
       // Fastify has given bytes a type that they did not have.
       if (passage?.sent !== undefined && !hasType(passage.sent)) reply.removeHeader("content-type");
       done();
     },
     onError(request, _reply, error, done) {
-      passageOf(request)?.capture?.onError(error);
-      done();
-    },
-    onResponse(request, _reply, done) {
-      passageOf(request)?.capture?.onResponse();
+      const capture = passageOf(request)?.capture;
+      if (capture !== undefined) noticeError(capture, error);
       done();
     },
   };
@@ -107,7 +112,7 @@ function enter(
   find: FindProtection,
   request: FastifyRequest & Passing,
   reply: FastifyReply,
-  body: (request: FastifyRequest, maxBytes: number) => BodyReading | Promise<BodyReading>,
+  body: (request: FastifyRequest, maxBytes: number) => Awaitable<BodyReading>,
 ): Passage | undefined {
   const protection = find(request);
   if (protection?.exchange.protects(request.method) !== true) return undefined;
@@ -125,40 +130,43 @@ function enter(
   return passage;
 }
 
-/** At once where the body is there: a promise for each request would be time that others notice. */
 function readAhead(passage: Passage, then: () => void): void {
-  const reading = passage.exchange.readAhead(passage.asked);
-  const read = (ahead: ReadAhead): void => {
+  void whenDone(passage.exchange.readAhead(passage.asked), (ahead) => {
     passage.ahead = ahead;
     then();
-  };
-  if (reading instanceof Promise) void reading.then(read);
-  else read(reading);
+  });
 }
 
 function begin(passage: Passage, request: FastifyRequest, reply: FastifyReply, done: Done): void {
+  const { exchange, asked, ahead } = passage;
   const answering: HttpAnswering = {
     pass: done,
     send(answer) {
       passage.sent = answer;
       reply.send(setAnswer(reply, answer) ?? undefined);
     },
-    async start(work, capturing) {
+    start(work, capturing) {
       const capture = captureReply(reply, capturing);
       passage.capture = capture;
       attachWork(request, work);
       done();
-      return { answer: await capture.ended, before: capture.before };
+      return whenDone(endOf(capture), (answer) => ({ answer, before: capture.before }));
     },
-    release: () => passage.capture?.release(),
-    replaceWith: (answer) => passage.capture?.replaceWith(answer) ?? false,
-    cut: () => passage.capture?.cut(),
+    release() {
+      if (passage.capture !== undefined) release(passage.capture);
+    },
+    replaceWith: (answer) => passage.capture !== undefined && replaceWith(passage.capture, answer),
+    cut() {
+      if (passage.capture !== undefined) cut(passage.capture);
+    },
   };
-  passage.exchange.handle(passage.asked, answering, passage.ahead).catch((error: Error) => {
-    if (passage.capture === undefined) done(error);
+  void whenDone(exchange.handle(asked, answering, ahead), nothing, (error) => {
+    if (passage.capture === undefined) done(error as Error);
     else request.log.error({ err: error }, "The answer could not be let go");
   });
 }
+
+function nothing(): void {}
 
 type Done = (error?: Error) => void;
 

@@ -13,6 +13,7 @@
  * Later hooks see the answer as if nobody had held it, and see a replay too.
  */
 import type { FastifyReply } from "fastify";
+import type { Awaitable } from "../core/awaitable.js";
 import { unreachable } from "../core/errors.js";
 import type { CapturedAnswer, HeaderLine, WholeAnswer } from "./answer.js";
 import { linesOf, type ReplyHeaders, restoreHead, setAnswer } from "./fastify-headers.js";
@@ -26,93 +27,115 @@ import type { BodyEnding } from "./stream-capture.js";
 /** Goes on with the next hook: with an error, with this payload, or with the one there was. */
 type SendOn = (error?: Error | null, payload?: unknown) => void;
 
-export interface ReplyCapture {
-  readonly before: readonly HeaderLine[];
-  /** Settles when the answer is whole, or never will be. Never rejects. */
-  readonly ended: Promise<CapturedAnswer>;
-  /** A payload is on its way. */
-  onSend(payload: unknown, on: SendOn): void;
-  /** The framework makes an answer of this. */
-  onError(error: unknown): void;
-  /** The answer has left, seen or not. */
-  onResponse(): void;
-  release(): void;
-  /** `false`, and nothing, if something has left already. */
-  replaceWith(answer: WholeAnswer): boolean;
-  cut(): void;
-}
-
-/** What there is to let go. */
+/** What there is to let go of an answer that is no longer Fastify's alone: a stream, or a response written to by hand. */
 interface Held {
   release(): void;
   replaceWith(answer: WholeAnswer): boolean;
   cut(): void;
 }
 
-interface Capture {
+/** One reply that is being captured. Functions of this module read and change it; others only hold it. */
+export interface ReplyCapture {
   readonly reply: FastifyReply;
   readonly capturing: Capturing;
   readonly before: readonly HeaderLine[];
-  settle: (answer: CapturedAnswer) => void;
   /** `open`: the handler has not answered. `taken`: it has, and nothing else counts. `left`: it is let go. */
   stage: "open" | "taken" | "left";
   status: number;
   headers: ReplyHeaders;
   thrown: unknown;
+  /** An answer that was given whole, and the way on to the next hook. */
+  payload: unknown;
+  sendOn: SendOn | undefined;
   held: Held | undefined;
+  answer: CapturedAnswer | undefined;
+  /** Hears of the answer, if somebody waits for it. */
+  heard: ((answer: CapturedAnswer) => void) | undefined;
 }
 
+const NO_HEADERS: ReplyHeaders = {};
+
 export function captureReply(reply: FastifyReply, capturing: Capturing): ReplyCapture {
-  const before = linesOf(reply.getHeaders());
-  const capture: Capture = {
+  const capture: ReplyCapture = {
     reply,
     capturing,
-    before,
-    settle: () => {},
+    before: linesOf(reply.getHeaders()),
     stage: "open",
     status: 200,
-    headers: {},
+    headers: NO_HEADERS,
     thrown: undefined,
+    payload: undefined,
+    sendOn: undefined,
     held: undefined,
+    answer: undefined,
+    heard: undefined,
   };
-  const ended = new Promise<CapturedAnswer>((resolve) => {
-    const unwatch = watchConnection(reply.raw, (by) => {
+  reply.hijack = () => hijack(capture);
+  for (const [name, value] of capturing.headers) reply.header(name, value);
+  return capture;
+}
+
+/** The answer, at once if it is whole or never will be. Never rejects. */
+export function endOf(capture: ReplyCapture): Awaitable<CapturedAnswer> {
+  if (capture.answer !== undefined) return capture.answer;
+  const { raw } = capture.reply;
+  return new Promise((resolve) => {
+    const unwatch = watchConnection(raw, (by) => {
       // The handler has hung up. A client that left will find the answer when it comes back.
       if (by === "us" && capture.stage === "open") abort(capture);
     });
-    capture.settle = (answer) => {
+    const onFinish = (): void => noticeSent(capture);
+    raw.once("finish", onFinish);
+    capture.heard = (answer) => {
       unwatch();
+      raw.off("finish", onFinish);
       resolve(answer);
     };
   });
-  reply.hijack = () => hijack(capture);
-  for (const [name, value] of capturing.headers) reply.header(name, value);
-  return {
-    before,
-    ended,
-    onSend: (payload, on) => onSend(capture, payload, on),
-    onError(error) {
-      if (capture.stage === "open") capture.thrown = error;
-    },
-    onResponse: () => noticeSent(capture),
-    release() {
-      capture.stage = "left";
-      capture.held?.release();
-    },
-    replaceWith(answer) {
-      if (capture.stage !== "taken" || capture.held?.replaceWith(answer) !== true) return false;
-      capture.stage = "left";
-      return true;
-    },
-    cut() {
-      capture.stage = "left";
-      if (capture.held === undefined) reply.raw.destroy();
-      else capture.held.cut();
-    },
-  };
 }
 
-function onSend(capture: Capture, payload: unknown, on: SendOn): void {
+function settle(capture: ReplyCapture, answer: CapturedAnswer): void {
+  if (capture.answer !== undefined) return;
+  capture.answer = answer;
+  capture.heard?.(answer);
+}
+
+/** The framework makes an answer of this error. */
+export function noticeError(capture: ReplyCapture, error: unknown): void {
+  if (capture.stage === "open") capture.thrown = error;
+}
+
+/** Lets go what is held back. */
+export function release(capture: ReplyCapture): void {
+  const { held, sendOn, payload } = capture;
+  capture.stage = "left";
+  if (held !== undefined) held.release();
+  else sendOn?.(null, payload);
+}
+
+/** Answers with this instead; `false`, and nothing, if something has left already. */
+export function replaceWith(capture: ReplyCapture, answer: WholeAnswer): boolean {
+  const { reply, before, held, sendOn, stage } = capture;
+  if (stage !== "taken") return false;
+  if (held !== undefined) {
+    if (!held.replaceWith(answer)) return false;
+  } else {
+    restoreHead(reply, answer.status, NO_HEADERS);
+    for (const [name, value] of before) reply.header(name, value);
+    sendOn?.(null, setAnswer(reply, answer));
+  }
+  capture.stage = "left";
+  return true;
+}
+
+export function cut(capture: ReplyCapture): void {
+  capture.stage = "left";
+  if (capture.held === undefined) capture.reply.raw.destroy();
+  else capture.held.cut();
+}
+
+/** A payload is on its way. */
+export function onSend(capture: ReplyCapture, payload: unknown, on: SendOn): void {
   const { reply, stage } = capture;
   if (stage === "left") {
     on();
@@ -147,29 +170,21 @@ function unwrapped(reply: FastifyReply, { status, headers, body }: Response): un
   return body;
 }
 
-function takeWhole(capture: Capture, bytes: Uint8Array, payload: unknown, on: SendOn): void {
+function takeWhole(capture: ReplyCapture, bytes: Uint8Array, payload: unknown, on: SendOn): void {
   const { status, headers, thrown, capturing } = capture;
-  hold(capture, payload, on);
+  holdWhole(capture, payload, on);
   const content = hasContent(status) ? bytes : EMPTY;
   const body = content.byteLength > capturing.maxResultBytes ? undefined : content;
-  capture.settle({ kind: "answered", status, headers: linesOf(headers), body, thrown });
+  settle(capture, { kind: "answered", status, headers: linesOf(headers), body, thrown });
 }
 
-function hold(capture: Capture, payload: unknown, on: SendOn): void {
-  const { reply, before } = capture;
-  capture.held = {
-    release: () => on(null, payload),
-    replaceWith(answer) {
-      restoreHead(reply, answer.status, {});
-      for (const [name, value] of before) reply.header(name, value);
-      on(null, setAnswer(reply, answer));
-      return true;
-    },
-    cut: () => void reply.raw.destroy(),
-  };
+function holdWhole(capture: ReplyCapture, payload: unknown, on: SendOn): void {
+  capture.held = undefined;
+  capture.payload = payload;
+  capture.sendOn = on;
 }
 
-function takeStream(capture: Capture, payload: unknown, on: SendOn): void {
+function takeStream(capture: ReplyCapture, payload: unknown, on: SendOn): void {
   const { capturing, headers } = capture;
   const stream = streamPayload(payload, {
     ...capturing,
@@ -191,22 +206,22 @@ function lengthOf(length: unknown): number | undefined {
 }
 
 /** Nothing of the stream has left, so the framework may still make another answer, of the error. */
-function reopen(capture: Capture): void {
+function reopen(capture: ReplyCapture): void {
   if (!capture.reply.raw.destroyed) capture.stage = "open";
 }
 
-function streamEnded(capture: Capture, ending: BodyEnding, flows: boolean, on: SendOn): void {
+function streamEnded(capture: ReplyCapture, ending: BodyEnding, flows: boolean, on: SendOn): void {
   const { status, headers, thrown } = capture;
   switch (ending.kind) {
     case "whole": {
       const { body } = ending;
-      if (flows) capture.settle({ kind: "answered", status, headers: linesOf(headers), body, thrown });
+      if (flows) settle(capture, { kind: "answered", status, headers: linesOf(headers), body, thrown });
       else takeWhole(capture, body ?? EMPTY, body?.byteLength ? Buffer.from(body) : null, on);
       break;
     }
     case "outgrown":
-      hold(capture, null, on);
-      capture.settle({ kind: "outgrown", status });
+      holdWhole(capture, null, on);
+      settle(capture, { kind: "outgrown", status });
       break;
     case "broken":
       if (flows && capture.stage === "taken") abort(capture);
@@ -223,15 +238,15 @@ function streamEnded(capture: Capture, ending: BodyEnding, flows: boolean, on: S
   }
 }
 
-function abort(capture: Capture): void {
+function abort(capture: ReplyCapture): void {
   const { reply, thrown } = capture;
   capture.stage = "taken";
   const status = reply.raw.headersSent ? reply.raw.statusCode : undefined;
-  capture.settle({ kind: "aborted", status, thrown });
+  settle(capture, { kind: "aborted", status, thrown });
 }
 
 /** From here on the handler writes to the raw response, and Fastify hears no more of it. */
-function hijack(capture: Capture): FastifyReply {
+function hijack(capture: ReplyCapture): FastifyReply {
   const { reply, capturing, stage } = capture;
   Reflect.deleteProperty(reply, "hijack");
   if (stage === "open" && !reply.raw.headersSent) {
@@ -239,18 +254,18 @@ function hijack(capture: Capture): FastifyReply {
     const node = captureNodeResponse(reply.raw, capturing);
     capture.stage = "taken";
     capture.held = node;
-    void node.ended.then(capture.settle);
+    void node.ended.then((answer) => settle(capture, answer));
   }
   return reply.hijack();
 }
 
-/** The handler has written to the raw response without a word: what it was is known from the head alone. */
-function noticeSent(capture: Capture): void {
+/** The handler has written to the raw response without a word, and it has left: what it was is known from the head alone. */
+function noticeSent(capture: ReplyCapture): void {
   if (capture.stage !== "open") return;
   const { raw } = capture.reply;
   capture.stage = "left";
   const { statusCode: status } = raw;
-  capture.settle({
+  settle(capture, {
     kind: "answered",
     status,
     headers: headerLines(raw),

@@ -51,7 +51,6 @@ function addHooks(route: RouteOptions, find: FindProtection): void {
   route.preHandler = [...listOf(route.preHandler), hooks.preHandler];
   route.onSend = [hooks.onSend, ...listOf(route.onSend)];
   route.onError = [hooks.onError, ...listOf(route.onError)];
-  route.onResponse = [hooks.onResponse, ...listOf(route.onResponse)];
   route.handler = answering(route.handler);
 }
 

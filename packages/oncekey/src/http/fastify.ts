@@ -69,7 +69,6 @@ function protectEarlier(fastify: FastifyInstance, protectionOf: ProtectionOf): v
   fastify.addHook("preHandler", hooks.preHandler);
   fastify.addHook("onSend", hooks.onSend);
   fastify.addHook("onError", hooks.onError);
-  fastify.addHook("onResponse", hooks.onResponse);
 }
 
 /** A property that is `undefined` is not set. What is no object is left for the exchange to refuse. */

@@ -35,3 +35,27 @@ function pathOf(target: string): string {
   const end = local.search(/[?#]/);
   return (end === -1 ? local : local.slice(0, end)) || "/";
 }
+
+/** Patterns belong to the application, so there are few; but a framework may make one of each path. */
+const MAX_KNOWN = 1_000;
+
+/** Names the operation of a request: as the route says, or by method and pattern, which is worked out once for each. */
+export function operationsOf({
+  operation,
+}: {
+  readonly operation: string | undefined;
+}): (request: Pick<HttpRequest<unknown>, "method" | "route" | "target">) => string {
+  const shapes = new Map<string, string>();
+  return (request) => {
+    if (operation !== undefined) return operation;
+    const { method, route } = request;
+    if (route === undefined) return `${method} ${shapeOf(request)}`;
+    let shape = shapes.get(route);
+    if (shape === undefined) {
+      shape = shapeOf(request);
+      if (shapes.size >= MAX_KNOWN) shapes.clear();
+      shapes.set(route, shape);
+    }
+    return `${method} ${shape}`;
+  };
+}

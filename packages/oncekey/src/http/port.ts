@@ -5,6 +5,7 @@
  * Invariant: an adapter translates and decides nothing. It is asked for the body at most once, before the handler starts,
  * and exactly one of `pass`, `send` and `start` is called on it.
  */
+import type { Awaitable } from "../core/awaitable.js";
 import type { Work } from "../core/work.js";
 import type { CapturedAnswer, CaptureOptions, HeaderLine, WholeAnswer } from "./answer.js";
 import type { RequestBody } from "./request-body.js";
@@ -28,7 +29,7 @@ export interface HttpRequest<C> {
   /** The field lines of a header, one entry each, unjoined where the framework can tell. */
   readonly lines: (name: string) => readonly string[];
   /** Reads the body so that the handler can read it again. Called at most once, before the handler starts. */
-  readonly body: (maxBytes: number) => BodyReading | Promise<BodyReading>;
+  readonly body: (maxBytes: number) => Awaitable<BodyReading>;
   /** Aborts when the client leaves. Asked only for a repeat that waits and for a refusal, so it may be made then. */
   readonly left: () => AbortSignal | undefined;
 }
@@ -44,12 +45,12 @@ export interface HttpAnswering {
   /** Lets the handler answer as if we were not there. */
   pass(): void;
   /** Answers in place of the handler, beside the headers that outer layers have set. */
-  send(answer: WholeAnswer): void | Promise<void>;
-  /** Starts the handler and captures its answer. Settles when that is whole, or never will be. */
+  send(answer: WholeAnswer): void;
+  /** Starts the handler and captures its answer: at once if it is whole by then, or never will be; later otherwise. */
   start(
     work: Work,
     capturing: Capturing,
-  ): Promise<{ readonly answer: CapturedAnswer; readonly before: readonly HeaderLine[] }>;
+  ): Awaitable<{ readonly answer: CapturedAnswer; readonly before: readonly HeaderLine[] }>;
   /** After `start`: lets go what is held back. */
   release(): void;
   /** After `start`: answers with this instead; `false` if something has left already. */

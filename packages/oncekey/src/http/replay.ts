@@ -5,6 +5,7 @@
  * Invariant: status, kept headers and bytes are those of the first answer, marked as a replay; a body that was
  * not retained is never made up.
  */
+import { type Awaitable, whenDone } from "../core/awaitable.js";
 import { OncekeyError } from "../core/errors.js";
 import type { StoredOutcome } from "../core/record.js";
 import type { HeaderLine, WholeAnswer } from "./answer.js";
@@ -24,18 +25,21 @@ const EXPOSED: HeaderLine = [
 const NOTHING = new Uint8Array(0);
 
 /** @throws OncekeyError `RESULT_NOT_RETAINED` where the route refuses tombstones; `RECORD_UNREADABLE`. */
-export async function replayOf<C>(
+export function replayOf<C>(
   route: Route<C>,
   request: HttpRequest<C>,
   outcome: StoredOutcome,
-): Promise<WholeAnswer> {
+): Awaitable<WholeAnswer> {
   const snapshot = snapshotOf(outcome);
   if (snapshot.body === undefined) return tombstoneAnswer(route, request, snapshot);
   const acceptEncoding = request.lines("accept-encoding").join(", ") || undefined;
-  const readable = needsDecoding(snapshot, acceptEncoding)
-    ? await forClient(snapshot, acceptEncoding, route.policy.maxResultBytes)
-    : snapshot;
-  return { ...marked(request, readable.status, readable.headers), body: readable.body ?? NOTHING };
+  if (!needsDecoding(snapshot, acceptEncoding)) return replayed(request, snapshot);
+  const decoded = forClient(snapshot, acceptEncoding, route.policy.maxResultBytes);
+  return whenDone(decoded, (readable) => replayed(request, readable));
+}
+
+function replayed<C>(request: HttpRequest<C>, { status, headers, body = NOTHING }: Snapshot): WholeAnswer {
+  return { ...marked(request, status, headers), body };
 }
 
 async function tombstoneAnswer<C>(

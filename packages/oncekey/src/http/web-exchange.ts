@@ -6,6 +6,7 @@
  * happen after that goes on by itself. Holding the answer is left to `web-response.ts`, and what a handler is to
  * the adapter of the framework.
  */
+import { whenDone } from "../core/awaitable.js";
 import { configurationError } from "../core/errors.js";
 import type { Work } from "../core/work.js";
 import type { HeaderLine, WholeAnswer } from "./answer.js";
@@ -56,7 +57,11 @@ export function answerWeb<C, P>(
       cut: () => capture?.cut(),
     };
     // Nobody is there any more if nothing has been given by then.
-    exchange.handle(request, answering).then(() => resolve(new Response(null, CLIENT_LEFT)), reject);
+    void whenDone(
+      exchange.handle(request, answering),
+      () => resolve(new Response(null, CLIENT_LEFT)),
+      reject,
+    );
   });
 }
 

@@ -13,7 +13,7 @@ export type Interception = (request: unknown, next: () => Promise<unknown>) => P
 
 const OPTIONAL = ["notices", "watch", "begin", "join", "pin"] as const satisfies readonly (keyof Store)[];
 
-type Ask = (request: unknown) => Promise<unknown>;
+type Ask = (request: unknown) => unknown;
 
 /** @param intercept answers each call, in the place of the store or by asking it. */
 export function interceptedStore<Tx, Held>(
@@ -22,7 +22,8 @@ export function interceptedStore<Tx, Held>(
 ): Store<Tx, Held> {
   const calls = STORE_METHODS.map((method) => {
     const ask = (store[method] as Ask).bind(store);
-    return [method, (request: unknown) => intercept(method, request, () => ask(request))];
+    // A store that answers at once does not do so through somebody else.
+    return [method, (request: unknown) => intercept(method, request, async () => ask(request))];
   });
   const optional = OPTIONAL.flatMap((name) => {
     const member = store[name] as Ask | undefined;

@@ -193,7 +193,7 @@ export function deferred<T = void>(): Deferred<T> {
 }
 
 /** The code of the refusal that `promise` ends with; its result if it does not. */
-export async function codeOf(promise: Promise<unknown>): Promise<unknown> {
+export async function codeOf(promise: unknown): Promise<unknown> {
   try {
     return await promise;
   } catch (error) {

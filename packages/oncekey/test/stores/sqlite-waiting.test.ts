@@ -30,7 +30,7 @@ function watching(store: Store, key: ClaimRequest["key"]) {
 describe("watch", () => {
   const endings: [
     name: string,
-    end: (store: Store<SqliteTransaction>, claim: ClaimRequest) => Promise<unknown>,
+    end: (store: Store<SqliteTransaction>, claim: ClaimRequest) => unknown,
   ][] = [
     ["a completion", (store, claim) => store.complete(completionOf(claim))],
     ["a release", (store, claim) => store.release(releaseOf(claim))],

@@ -6,6 +6,7 @@
  * without further ado. Bytes are copied when they come in and when they go out: whoever made or was given a
  * buffer may change it, and the record stays. Keeping records is left to `records.ts`, its bounds to `room.ts`.
  */
+import type { Awaitable } from "../../core/awaitable.js";
 import { OncekeyError } from "../../core/errors.js";
 import { describeRecord, type RecordKey } from "../../core/record.js";
 import type { Store } from "../../core/store.js";
@@ -43,16 +44,21 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store<never> {
   const calls = createCalls({ records, settings, bodies, nowMs, planned, changed: watchers.changed });
   let closed = false;
 
-  /** Answers with a promise, which is rejected with what `call` throws. */
-  function answer<R, A>(call: (request: R) => A): (request: R) => Promise<Awaited<A>> {
+  /** Answers at once; what `call` throws comes as a rejection, as from any store. */
+  function now<R, A>(call: (request: R) => A): (request: R) => A | Promise<never> {
     return (request) => {
       if (closed) return Promise.reject(closedError());
       try {
-        return Promise.resolve(call(request));
+        return call(request);
       } catch (error) {
         return Promise.reject(error);
       }
     };
+  }
+
+  function later<R, A>(call: (request: R) => Awaitable<A>): (request: R) => Promise<A> {
+    const called = now(call);
+    return async (request) => called(request);
   }
 
   return {
@@ -62,25 +68,25 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store<never> {
       reach: "process",
     },
     warnings: [...signsOfSeveralInstances(), ...(settings.forgets ? [FORGETS_EARLY] : [])],
-    claim: answer(calls.claim),
-    extend: answer(calls.extend),
-    complete: answer(calls.complete),
-    release: answer(calls.release),
-    markUnknown: answer(calls.markUnknown),
-    reconcile: answer(calls.reconcile),
-    resolve: answer(calls.resolve),
-    status: answer((keys: readonly RecordKey[]) => {
+    claim: now(calls.claim),
+    extend: now(calls.extend),
+    complete: now(calls.complete),
+    release: now(calls.release),
+    markUnknown: later(calls.markUnknown),
+    reconcile: later(calls.reconcile),
+    resolve: later(calls.resolve),
+    status: later((keys: readonly RecordKey[]) => {
       const now = nowMs();
       return keys.map((key) => statusOf(recordOf(records, key), now));
     }),
     watch: watchers.watch,
-    find: answer((key: RecordKey) => {
+    find: later((key: RecordKey) => {
       const now = nowMs();
       const record = currentRecord(recordOf(records, key), now);
       return record && describeRecord(record, now);
     }),
-    list: answer((request) => pageOf(records, request, nowMs)),
-    purge: answer((limit) => purgeExpired(records, nowMs(), limit)),
+    list: later((request) => pageOf(records, request, nowMs)),
+    purge: later((limit) => purgeExpired(records, nowMs(), limit)),
     close() {
       closed = true;
       sweep.stop();

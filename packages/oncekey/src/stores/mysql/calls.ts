@@ -6,13 +6,7 @@
  * leaves open is decided by a transition of the core. A record that somebody has pinned is a live claim to everybody else.
  */
 import type { RecordKey, StoredRecord } from "../../core/record.js";
-import type {
-  ExtendOutcome,
-  ExtendRequest,
-  ResolveOutcome,
-  ResolveRequest,
-  Store,
-} from "../../core/store.js";
+import type { ExtendOutcome, ExtendRequest, ResolveOutcome, ResolveRequest } from "../../core/store.js";
 import {
   type Change,
   completeRecord,
@@ -24,6 +18,7 @@ import {
 } from "../../core/transitions.js";
 import { createBatches } from "../batches.js";
 import { changeRemotely } from "../compare-and-set.js";
+import type { RemoteStore } from "../remote-store.js";
 import { completeBatches, extendBatches, releaseBatches } from "./changes.js";
 import { claimBatches, claimOutcome } from "./claims.js";
 import type { Database } from "./database.js";
@@ -31,7 +26,7 @@ import { faultOf } from "./driver.js";
 import type { Records } from "./records.js";
 
 export type RecordCalls = Pick<
-  Store,
+  RemoteStore,
   "claim" | "extend" | "complete" | "release" | "markUnknown" | "reconcile" | "resolve"
 >;
 

@@ -6,8 +6,9 @@
  * decides what a call means.
  */
 import { systemClock } from "../../core/clock.js";
-import type { Store, StoreTraits } from "../../core/store.js";
+import type { StoreTraits } from "../../core/store.js";
 import { createNotices } from "../notices.js";
+import type { RemoteStore } from "../remote-store.js";
 import { startSweep } from "../sweep.js";
 import type { MysqlCallerTransaction } from "./caller.js";
 import { createCalls } from "./calls.js";
@@ -26,7 +27,7 @@ import { createWatchers } from "./watch.js";
 import { type OpenTransaction, prepareWork, type WorkPlace } from "./work.js";
 
 /** A store on MySQL or MariaDB. */
-export interface MysqlStore extends Store<MysqlTransaction, MysqlCallerTransaction> {
+export interface MysqlStore extends RemoteStore<MysqlTransaction, MysqlCallerTransaction> {
   /**
    * Creates and updates the tables; harmless if there is nothing to do, also in several processes at once. The database user
    * has to be allowed to. `mysqlMigrations()` gives the same as text, for tools that apply migrations.

@@ -10,6 +10,7 @@ import { systemClock } from "../../core/clock.js";
 import type { ResolveOutcome, Store, StoreTraits } from "../../core/store.js";
 import { markUnknownRecord, reconcileRecord, resolveRecord } from "../../core/transitions.js";
 import { createNotices } from "../notices.js";
+import type { RemoteStore } from "../remote-store.js";
 import { startSweep } from "../sweep.js";
 import type { CallerTransaction } from "./caller.js";
 import { createChanges, LOCKED_FOR_MS, type Place, RowLocked, type Transition } from "./changes.js";
@@ -32,7 +33,7 @@ import { beginSession } from "./transaction.js";
 import { createWatchers } from "./watch.js";
 
 /** A store on Postgres. */
-export interface PostgresStore<Tx = unknown> extends Store<Tx, CallerTransaction> {
+export interface PostgresStore<Tx = unknown> extends RemoteStore<Tx, CallerTransaction> {
   /**
    * Creates and updates the tables, in one transaction; harmless if there is nothing to do, also in several processes at once. The
    * database user has to be allowed to. `postgresMigrations()` gives the same as text, for tools that apply migrations.

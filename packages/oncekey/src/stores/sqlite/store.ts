@@ -17,6 +17,7 @@ import {
   releaseRecord,
   resolveRecord,
 } from "../../core/transitions.js";
+import type { RemoteStore } from "../remote-store.js";
 import { startSweep } from "../sweep.js";
 import type { Entry } from "./batch.js";
 import { enqueuePurge, enqueueTransition, type TransitionCall } from "./calls.js";
@@ -144,7 +145,7 @@ const PURGE_SLICE = 100;
 
 type Change = <Outcome>(call: TransitionCall<Outcome>) => Promise<Outcome>;
 type RecordCalls = Pick<
-  Store,
+  RemoteStore,
   "claim" | "extend" | "complete" | "release" | "markUnknown" | "reconcile" | "resolve"
 >;
 

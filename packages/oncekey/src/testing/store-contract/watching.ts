@@ -76,7 +76,7 @@ export const watching = group("watching", [
 /** Watches through `store` of the context what `other` changes. */
 async function everyChangeWakes(context: StoreContext, other: Store): Promise<void> {
   const { store } = context;
-  const watched = async (key: RecordKey, change: () => Promise<unknown>, what: string): Promise<void> => {
+  const watched = async (key: RecordKey, change: () => unknown, what: string): Promise<void> => {
     let woken = 0;
     const watch = watchOf(store, key, () => woken++);
     await change();

@@ -167,7 +167,7 @@ function lossyStore(store, share) {
   const each = Math.round(1 / share);
   /**
    * @template Request, Answer
-   * @param {(request: Request) => Promise<Answer>} send
+   * @param {(request: Request) => Answer | Promise<Answer>} send
    * @returns {(request: Request) => Promise<Answer>}
    */
   const lossy = (send) => async (request) => {
