@@ -6,7 +6,6 @@
  * was written by another version is not there. An entry lives half as long as it may, so that a write which lands late, by as
  * much again, is not too late.
  */
-import { started } from "../../core/calls.js";
 import type { Clock } from "../../core/clock.js";
 import type { Fingerprint } from "../../core/fingerprint.js";
 import type { ClaimToken, RecordKey } from "../../core/record.js";
@@ -48,7 +47,7 @@ export function createShared(replays: SharedReplays, clock: Clock, timeoutMs: nu
     const late = new Promise<undefined>((resolve) => {
       timer = clock.setTimer(() => resolve(undefined), timeoutMs);
     });
-    const answer = started(async () => ask()).catch(() => undefined);
+    const answer = (async () => ask())().catch(() => undefined);
     try {
       return await Promise.race([answer, late]);
     } finally {
