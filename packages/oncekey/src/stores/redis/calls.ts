@@ -8,7 +8,7 @@
  *
  * Invariant: each call is repeatable with its token. One whose answer is lost may have landed.
  */
-import { isOncekeyError, OncekeyError } from "../../core/errors.js";
+import { isOncekeyError } from "../../core/errors.js";
 import type { RecordKey, StoredRecord } from "../../core/record.js";
 import type {
   ClaimOutcome,
@@ -19,7 +19,6 @@ import type {
   ExtendRequest,
   ReleaseOutcome,
   ReleaseRequest,
-  Store,
 } from "../../core/store.js";
 import {
   type Change,
@@ -30,7 +29,8 @@ import {
   releaseRecord,
   resolveRecord,
 } from "../../core/transitions.js";
-import { wordOf } from "./faults.js";
+import type { RemoteStore } from "../remote-store.js";
+import { faultOf, wordOf } from "./faults.js";
 import { digits, encodeClaim, encodeOutcome, LETTERS, PLACES } from "./layout.js";
 import { decodeRecord, unreadable } from "./reading.js";
 import type { Records } from "./records.js";
@@ -39,14 +39,14 @@ import type { Succession } from "./succession.js";
 import type { Wire } from "./wire.js";
 
 export type RecordCalls = Pick<
-  Store,
+  RemoteStore,
   "claim" | "extend" | "complete" | "release" | "markUnknown" | "reconcile" | "resolve"
 >;
 
 export interface CallsOptions {
   readonly wire: Wire;
   readonly records: Records;
-  readonly succession: Succession;
+  readonly succession: Pick<Succession, "concerns" | "admit" | "gone">;
 }
 
 export function createCalls({ wire, records, succession }: CallsOptions): RecordCalls {
@@ -87,8 +87,8 @@ export function createCalls({ wire, records, succession }: CallsOptions): Record
   async function complete(request: CompleteRequest): Promise<CompleteOutcome> {
     const { key, token, retentionMs } = request;
     const name = nameOf(key);
-    const { kinds, headBytes, head, body } = encodeOutcome(request.outcome);
-    const args = [token, digits(retentionMs, 12), kinds, headBytes, head, body ?? ""];
+    const { kinds, headBytes, text } = encodeOutcome(request.outcome);
+    const args = [token, digits(retentionMs, 12) + kinds + headBytes, text];
     const ended = Number(await wire.script(SCRIPTS.complete, [name], args));
     if (ended === ENDED.unreadable) throw unreadable(undefined);
     const how = COMPLETED[ended];
@@ -127,6 +127,6 @@ const RELEASED = ["not-held", "released", "completed"] as const;
 function unlessFull<Outcome>(outcome: Outcome): (error: unknown) => Outcome {
   return (error) => {
     if (isOncekeyError(error, "STORE_UNAVAILABLE") && wordOf(error.cause) === "OOM") return outcome;
-    throw error instanceof Error ? error : new OncekeyError("STORE_UNAVAILABLE", String(error));
+    throw faultOf(error);
   };
 }

@@ -13,7 +13,7 @@ export type {
   Timeouts,
 } from "./driver.js";
 export type { DurabilityOptions } from "./durability.js";
-export { fromIoredis, type IoredisClient, type IoredisCluster } from "./ioredis.js";
-export { fromNodeRedis, type NodeRedisClient, type NodeRedisCluster } from "./node-redis.js";
+export { fromIoredis, type IoredisClient } from "./ioredis.js";
+export { fromNodeRedis, type NodeRedisClient } from "./node-redis.js";
 export type { RedisStoreOptions } from "./options.js";
 export { type RedisStore, redisStore } from "./store.js";

@@ -18,29 +18,31 @@ import {
   type Timeouts,
 } from "./driver.js";
 
-/** What is used of a `Redis` of ioredis. */
+/** What is asked of a `Redis` or `Cluster` of ioredis: its settings, and a duplicate. */
 export interface IoredisClient {
   readonly options: object;
-  duplicate(override?: object): IoredisClient;
-  callBuffer(command: string, args: unknown[]): Promise<unknown>;
-  ssubscribe(channel: string): Promise<unknown>;
-  sunsubscribe(channel: string): Promise<unknown>;
-  ping(): Promise<unknown>;
-  on(event: string, listener: (...args: never[]) => void): unknown;
-  disconnect(reconnect?: boolean): void;
+  duplicate(...args: never[]): object;
+  callBuffer(...args: never[]): unknown;
 }
 
-/** What is used of a `Cluster` of ioredis. */
-export interface IoredisCluster {
-  readonly isCluster: boolean;
+/** What is used of a duplicate. */
+interface Duplicate {
   readonly options: object;
-  duplicate(startupNodes?: never[], override?: object): IoredisCluster;
   callBuffer(command: string, args: unknown[]): Promise<unknown>;
   ssubscribe(channel: string): Promise<unknown>;
   sunsubscribe(channel: string): Promise<unknown>;
-  nodes(role: "master"): readonly Pick<IoredisClient, "options" | "callBuffer">[];
   on(event: string, listener: (...args: never[]) => void): unknown;
   disconnect(): void;
+}
+
+interface Single extends Duplicate {
+  ping(): Promise<unknown>;
+}
+
+type Node = Pick<Duplicate, "options" | "callBuffer">;
+
+interface Whole extends Duplicate {
+  nodes(role: "master"): readonly Node[];
 }
 
 /**
@@ -50,8 +52,8 @@ export interface IoredisCluster {
  *
  * @throws OncekeyError `CONFIGURATION_INVALID` if it is no client of ioredis.
  */
-export function fromIoredis(client: IoredisClient | IoredisCluster): RedisDriver {
-  const given = client as Partial<IoredisClient & IoredisCluster> | null | undefined;
+export function fromIoredis(client: IoredisClient): RedisDriver {
+  const given = client as Partial<IoredisClient & { readonly isCluster: boolean }> | null | undefined;
   if (
     typeof given?.callBuffer !== "function" ||
     typeof given.duplicate !== "function" ||
@@ -73,9 +75,7 @@ export function fromIoredis(client: IoredisClient | IoredisCluster): RedisDriver
     replicated: cluster || (sentinels ?? []).length > 0,
     keyPrefix: prefix,
     open: (events, timeouts) =>
-      cluster
-        ? openCluster(client as IoredisCluster, events, timeouts)
-        : openSingle(client as IoredisClient, events, timeouts),
+      cluster ? openCluster(client, events, timeouts) : openSingle(client, events, timeouts),
   };
 }
 
@@ -89,6 +89,9 @@ function nodeOptions({ answerMs }: Timeouts) {
     socketTimeout: answerMs,
     commandTimeout: undefined,
     connectTimeout: answerMs,
+    // What the store reads has to be what it knows, from a server that it may write to.
+    stringNumbers: false,
+    readOnly: false,
     // The store puts it before its keys itself.
     keyPrefix: "",
     enableAutoPipelining: false,
@@ -103,9 +106,10 @@ function openSingle(client: IoredisClient, events: RedisEvents, timeouts: Timeou
     // A primary that has become a replica answers READONLY: connect anew, without sending the command again.
     reconnectOnError: (error: Error) => error.message.startsWith("READONLY"),
   };
-  const commands = client.duplicate({ ...common, enableOfflineQueue: false });
+  const duplicate = (override: object) => client.duplicate(override as never) as Single;
+  const commands = duplicate({ ...common, enableOfflineQueue: false });
   // Subscriptions may wait for their server: they change nothing there.
-  const listener = client.duplicate({ ...common, enableOfflineQueue: true, socketTimeout: undefined });
+  const listener = duplicate({ ...common, enableOfflineQueue: true, socketTimeout: undefined });
   for (const one of [commands, listener]) one.on("error", ignore);
   commands.on("ready", () => events.connected());
   commands.on("close", () => events.lost());
@@ -129,9 +133,9 @@ function openSingle(client: IoredisClient, events: RedisEvents, timeouts: Timeou
   };
 }
 
-function openCluster(client: IoredisCluster, events: RedisEvents, timeouts: Timeouts): RedisConnection {
+function openCluster(client: IoredisClient, events: RedisEvents, timeouts: Timeouts): RedisConnection {
   const { redisOptions } = client.options as { readonly redisOptions?: object };
-  const commands = client.duplicate([], {
+  const override = {
     enableOfflineQueue: false,
     enableAutoPipelining: false,
     lazyConnect: false,
@@ -146,13 +150,14 @@ function openCluster(client: IoredisCluster, events: RedisEvents, timeouts: Time
     retryDelayOnTryAgain: 0,
     slotsRefreshTimeout: timeouts.answerMs,
     redisOptions: { ...redisOptions, ...nodeOptions(timeouts) },
-  });
+  };
+  const commands = client.duplicate([] as never, override as never) as Whole;
   commands.on("error", ignore);
   let primaries = "";
   // The client connects to a node when it is first used, and refuses what comes while it does: so each is used at once.
-  const greet = (node: Pick<IoredisClient, "callBuffer">) => call(node, "PING", []).then(ignore, ignore);
+  const greet = (node: Node) => call(node, "PING", []).then(ignore, ignore);
   commands.on("ready", () => void Promise.all(commands.nodes("master").map(greet)).then(events.connected));
-  commands.on("+node", (node: IoredisClient) => void greet(node).then(events.changed));
+  commands.on("+node", (node: Node) => void greet(node).then(events.changed));
   commands.on("-node", () => events.lost());
   commands.on("refresh", () => {
     const before = primaries;
@@ -184,17 +189,36 @@ function openCluster(client: IoredisCluster, events: RedisEvents, timeouts: Time
   };
 }
 
-function call(client: Pick<IoredisClient, "callBuffer">, name: string, args: unknown[]): Promise<RedisReply> {
+function call(client: Node, name: string, args: unknown[]): Promise<RedisReply> {
+  holdTogether((client as { readonly stream?: Corked }).stream);
   return client.callBuffer(name, args) as Promise<RedisReply>;
 }
 
-function nodeOfKey(cluster: IoredisCluster, key: string) {
+interface Corked {
+  cork(): void;
+  uncork(): void;
+}
+
+const held = new Set<Corked>();
+
+/** The client writes each command by itself. What is sent in one turn of the event loop leaves in one write instead. */
+function holdTogether(stream: Corked | undefined): void {
+  if (stream === undefined || stream === null || held.has(stream)) return;
+  held.add(stream);
+  stream.cork();
+  process.nextTick(() => {
+    held.delete(stream);
+    stream.uncork();
+  });
+}
+
+function nodeOfKey(cluster: Whole, key: string) {
   const { slots } = cluster as { readonly slots?: readonly (readonly string[])[] };
   const address = slots?.[slotOf(key)]?.[0];
   return cluster.nodes("master").find((node) => addressOf(node) === address);
 }
 
-function addressOf({ options }: Pick<IoredisClient, "options">): string {
+function addressOf({ options }: Node): string {
   const { host, port } = options as { readonly host?: string; readonly port?: number };
   return `${host}:${port}`;
 }

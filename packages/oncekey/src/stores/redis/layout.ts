@@ -12,6 +12,7 @@
  *
  * Invariant: a released layout is never edited; another one gets another `FORMAT`. Reading is left to `reading.ts`.
  */
+import { isUtf8 } from "node:buffer";
 import type { Guarantee, OnLapse, RecordState, StoredOutcome, StoredRecord } from "../../core/record.js";
 import type { ClaimIdentity } from "../../core/store.js";
 
@@ -45,6 +46,8 @@ export const HEAD_LINE_BYTES = 79;
 /** An instant that the value leaves open: the claim was never renewed, so its expiry says when it was made. */
 const OPEN = "0".repeat(13);
 const NO_HEAD = "000000000";
+/** Longer ones are copied less often as they are. */
+const MAX_TEXT_BYTES = 64 * 1024;
 /** UTF-8 cannot hold half of a surrogate pair. */
 const LONE_SURROGATE = /\p{Surrogate}/u;
 
@@ -99,31 +102,38 @@ export function encodeRecord(record: StoredRecord): Buffer {
   ] satisfies Meta);
   const instants = digits(record.claimedAtMs, 13) + digits(record.changedAtMs, 13);
   const times = durations(record.leaseMs, record.retentionMs);
-  const { kinds, headBytes, head, body } = encodeOutcome(outcome);
-  const text = `${FORMAT}${LETTERS[state]}${kinds}${instants}${times}${digits(record.attempt, 6)}${sizes(token, meta)}${headBytes}${token}${meta}${head}`;
-  return body === undefined ? Buffer.from(text) : Buffer.concat([Buffer.from(text), body]);
+  const { kinds, headBytes, text } = encodeOutcome(outcome);
+  const start = `${FORMAT}${LETTERS[state]}${kinds}${instants}${times}${digits(record.attempt, 6)}${sizes(token, meta)}${headBytes}${token}${meta}`;
+  return Buffer.concat([Buffer.from(start), Buffer.from(text as string)]);
 }
 
 export interface EncodedOutcome {
   /** Kind of head and kind of body, as they stand in the head line. */
   readonly kinds: string;
   readonly headBytes: string;
-  readonly head: string;
-  /** `undefined`: there is none (a tombstone). */
-  readonly body: Buffer | undefined;
+  /** The head and the body behind it. */
+  readonly text: string | Buffer;
 }
 
+const NO_OUTCOME: EncodedOutcome = { kinds: "--", headBytes: NO_HEAD, text: "" };
+
 export function encodeOutcome(outcome: StoredOutcome | undefined): EncodedOutcome {
-  if (outcome === undefined) return { kinds: "--", headBytes: NO_HEAD, head: "", body: undefined };
+  if (outcome === undefined) return NO_OUTCOME;
   const faithful = !LONE_SURROGATE.test(outcome.head);
   const head = faithful ? outcome.head : JSON.stringify(outcome.head);
   const { body } = outcome;
   return {
     kinds: `${faithful ? "T" : "J"}${body === undefined ? "-" : "B"}`,
     headBytes: digits(Buffer.byteLength(head), 9),
-    head,
-    body: body === undefined ? undefined : Buffer.from(body.buffer, body.byteOffset, body.byteLength),
+    text: body === undefined ? head : withBody(head, body),
   };
+}
+
+/** Text wherever that is faithful: clients send one text much faster than parts of which some are bytes. */
+function withBody(head: string, body: Uint8Array): string | Buffer {
+  const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
+  const isText = bytes.length <= MAX_TEXT_BYTES && isUtf8(bytes);
+  return isText ? head + bytes.toString() : Buffer.concat([Buffer.from(head), bytes]);
 }
 
 function durations(leaseMs: number, retentionMs: number): string {
@@ -136,7 +146,7 @@ function sizes(token: string, meta: string): string {
 
 /** A whole number in a fixed number of digits. */
 export function digits(value: number, width: number): string {
-  const text = String(Math.round(value));
-  if (!/^\d+$/.test(text) || text.length > width) throw new TypeError("A number is out of range");
-  return text.padStart(width, "0");
+  const whole = Math.round(value);
+  if (!(whole >= 0 && whole < 10 ** width)) throw new TypeError("A number is out of range");
+  return String(whole).padStart(width, "0");
 }

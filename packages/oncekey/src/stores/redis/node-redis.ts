@@ -5,48 +5,52 @@
  * Invariant: nothing is asked of the application's client but its settings and a duplicate. What is switched off in the
  * duplicate, and why, stands beside it.
  */
+import { systemClock } from "../../core/clock.js";
 import { configurationError } from "../../core/errors.js";
 import {
   type RedisArgument,
   type RedisConnection,
   type RedisDriver,
   type RedisEvents,
+  type RedisNode,
   type RedisReply,
   reconnectDelayMs,
   type Timeouts,
 } from "./driver.js";
 
-/** What is used of a client made by `createClient`. */
+/** What is asked of a client made by `createClient` or `createCluster`: its settings, and a duplicate. */
 export interface NodeRedisClient {
-  readonly options?: object | undefined;
-  duplicate(overrides?: object): NodeRedisClient;
+  duplicate(...args: never[]): object;
+  sSubscribe(...args: never[]): unknown;
+}
+
+/** What is used of a duplicate. */
+interface Duplicate {
   connect(): Promise<unknown>;
-  sendCommand(args: RedisArgument[]): Promise<unknown>;
-  sSubscribe(channel: string, listener: (message: string, channel: string) => unknown): Promise<unknown>;
-  sUnsubscribe(channel: string): Promise<unknown>;
-  on(event: string, listener: (...args: never[]) => void): unknown;
+  sSubscribe(channel: string, listener: () => unknown): Promise<unknown>;
+  sUnsubscribe(channel: string): Promise<unknown> | undefined;
+  on(event: string, listener: () => void): unknown;
   destroy(): void;
 }
 
-/** What is used of a client made by `createCluster`. */
-export interface NodeRedisCluster {
-  readonly masters: readonly { readonly address: string }[];
-  duplicate(overrides?: object): NodeRedisCluster;
-  connect(): Promise<unknown>;
-  sendCommand(
-    firstKey: string | undefined,
-    isReadonly: boolean | undefined,
-    args: RedisArgument[],
-  ): Promise<unknown>;
-  nodeClient(node: never): PromiseLike<object> | object;
-  sSubscribe(channel: string, listener: (message: string, channel: string) => unknown): Promise<unknown>;
-  sUnsubscribe(channel: string): Promise<unknown> | undefined;
-  on(event: string, listener: (...args: never[]) => void): unknown;
-  destroy(): void;
+interface Single extends Duplicate {
+  sendCommand(args: RedisArgument[]): Promise<unknown>;
+  withCommandOptions(options: object): Single;
+}
+
+interface Master {
+  readonly address: string;
+}
+
+interface Whole extends Duplicate {
+  readonly masters: readonly Master[];
+  sendCommand(firstKey: string, isReadonly: boolean, args: RedisArgument[]): Promise<unknown>;
+  nodeClient(node: Master): PromiseLike<Single> | Single;
 }
 
 /** "$", a bulk string, in the client's table of types: what was stored as bytes comes back as bytes. */
 const BULK_STRING = 36;
+const RENEW_EVERY_MS = 1_000;
 /** No timer for each command: the connection has one. */
 const COMMAND_OPTIONS = { typeMapping: { [BULK_STRING]: Buffer }, timeout: undefined };
 
@@ -58,8 +62,8 @@ const COMMAND_OPTIONS = { typeMapping: { [BULK_STRING]: Buffer }, timeout: undef
  *
  * @throws OncekeyError `CONFIGURATION_INVALID` if it is no client of node-redis.
  */
-export function fromNodeRedis(client: NodeRedisClient | NodeRedisCluster): RedisDriver {
-  const given = client as Partial<NodeRedisClient & NodeRedisCluster> | null | undefined;
+export function fromNodeRedis(client: NodeRedisClient): RedisDriver {
+  const given = client as Partial<NodeRedisClient> | null | undefined;
   if (typeof given?.sSubscribe !== "function" || typeof given.duplicate !== "function") {
     throw configurationError("The driver node-redis", [
       "it takes a client of the package redis, made by createClient or createCluster (not createSentinel or createClientPool)",
@@ -73,9 +77,7 @@ export function fromNodeRedis(client: NodeRedisClient | NodeRedisCluster): Redis
     cluster,
     keyPrefix: keyPrefix?.toString() ?? "",
     open: (events, timeouts) =>
-      cluster
-        ? openCluster(client as NodeRedisCluster, events, timeouts)
-        : openSingle(client as NodeRedisClient, events, timeouts),
+      cluster ? openCluster(client, events, timeouts) : openSingle(client, events, timeouts),
   };
 }
 
@@ -109,14 +111,21 @@ function nodeOptions({ answerMs }: Timeouts, socket: object | undefined) {
 
 function openSingle(client: NodeRedisClient, events: RedisEvents, timeouts: Timeouts): RedisConnection {
   const own = nodeOptions(timeouts, settingsOf(client).socket);
-  const connect = (onReady: () => void, overrides: object): NodeRedisClient => {
-    const one = client.duplicate({ ...own, commandOptions: COMMAND_OPTIONS, ...overrides });
-    one.on("error", () => events.lost());
+  const connect = (onReady: () => void, overrides: object): Single => {
+    const settings = { ...own, commandOptions: COMMAND_OPTIONS, ...overrides };
+    const one = client.duplicate(settings as never) as Single;
+    one.on("error", ignore);
     one.on("ready", onReady);
     one.connect().catch(ignore);
     return one;
   };
-  let commands = connect(events.connected, {});
+  const connectCommands = (): Single => {
+    const one = connect(events.connected, {});
+    one.on("reconnecting", () => events.lost());
+    return one;
+  };
+  let commands = connectCommands();
+  let renewedAtMs = Number.NEGATIVE_INFINITY;
   // Subscriptions may wait for their server: they change nothing there. They are renewed before it is ready again.
   const listener = connect(events.listening, { disableOfflineQueue: false });
   const send = (_key: string, command: readonly RedisArgument[]) =>
@@ -126,10 +135,14 @@ function openSingle(client: NodeRedisClient, events: RedisEvents, timeouts: Time
     sendBeside: send,
     nodes: async () => [{ address: "the server", send: (command) => send("", command) }],
     subscribe: async (key) => void (await listener.sSubscribe(key, () => events.published(key))),
-    unsubscribe: (key) => void listener.sUnsubscribe(key).catch(ignore),
+    unsubscribe: (key) => void listener.sUnsubscribe(key)?.catch(ignore),
     renew() {
+      // All answers that were under way say the same.
+      if (systemClock.monotonicMs() - renewedAtMs < RENEW_EVERY_MS) return;
+      renewedAtMs = systemClock.monotonicMs();
       commands.destroy();
-      commands = connect(events.connected, {});
+      events.lost();
+      commands = connectCommands();
     },
     close() {
       commands.destroy();
@@ -138,17 +151,18 @@ function openSingle(client: NodeRedisClient, events: RedisEvents, timeouts: Time
   };
 }
 
-function openCluster(client: NodeRedisCluster, events: RedisEvents, timeouts: Timeouts): RedisConnection {
+function openCluster(client: NodeRedisClient, events: RedisEvents, timeouts: Timeouts): RedisConnection {
   const { defaults } = settingsOf(client);
-  const commands = client.duplicate({
+  const settings = {
     defaults: { ...defaults, ...nodeOptions(timeouts, defaults?.socket) },
     commandOptions: COMMAND_OPTIONS,
     useReplicas: false,
     // A redirection was not carried out by whoever gave it, so it is followed; nothing else is sent again.
     maxCommandRedirections: 4,
-  });
+  };
+  const commands = client.duplicate(settings as never) as Whole;
   commands.on("error", ignore);
-  commands.on("node-error", () => events.lost());
+  commands.on("node-reconnecting", () => events.lost());
   commands.on("node-ready", () => {
     events.changed();
     events.listening();
@@ -162,27 +176,20 @@ function openCluster(client: NodeRedisCluster, events: RedisEvents, timeouts: Ti
   connect(0);
   const send = (key: string, command: readonly RedisArgument[]) =>
     commands.sendCommand(key, false, [...command]) as Promise<RedisReply>;
+  const nodeOf = async (master: Master): Promise<RedisNode> => {
+    const node = (await commands.nodeClient(master)).withCommandOptions(COMMAND_OPTIONS);
+    return {
+      address: master.address,
+      send: (command) => node.sendCommand([...command]) as Promise<RedisReply>,
+    };
+  };
   return {
     send,
     sendBeside: send,
     nodes: () =>
-      Promise.all(
-        commands.masters
-          .toSorted((a, b) => (a.address < b.address ? -1 : 1))
-          .map(async (master) => {
-            const node = (await commands.nodeClient(master as never)) as NodeRedisClient;
-            const bytes = (
-              node as unknown as { withCommandOptions(options: object): NodeRedisClient }
-            ).withCommandOptions(COMMAND_OPTIONS);
-            return {
-              address: master.address,
-              send: (command: readonly RedisArgument[]) =>
-                bytes.sendCommand([...command]) as Promise<RedisReply>,
-            };
-          }),
-      ),
+      Promise.all(commands.masters.toSorted((a, b) => (a.address < b.address ? -1 : 1)).map(nodeOf)),
     subscribe: async (key) => void (await commands.sSubscribe(key, () => events.published(key))),
-    unsubscribe: (key) => void Promise.resolve(commands.sUnsubscribe(key)).catch(ignore),
+    unsubscribe: (key) => void commands.sUnsubscribe(key)?.catch(ignore),
     // The client itself follows what the cluster says of its nodes.
     renew: ignore,
     close() {

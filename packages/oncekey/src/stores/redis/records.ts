@@ -86,7 +86,7 @@ export function createRecords({ wire, prefix, cluster }: RecordsOptions): Record
           isHeld(record, nowMs) ? "0" : "1",
         ],
       );
-      return ended === ENDED.done;
+      return Number(ended) === ENDED.done;
     },
     change: (key, transition, first) => changeRemotely(records, key, transition, first),
     async glance(keys) {

@@ -79,8 +79,8 @@ return 1`;
 /**
  * Completes a claim of the caller, or what was its claim until it was declared unknown.
  *
- * KEYS[1] the record · ARGV[1] token · ARGV[2] retention in ms, in twelve digits · ARGV[3] kinds of head and body ·
- * ARGV[4] bytes of the head, in nine digits · ARGV[5] head · ARGV[6] body.
+ * KEYS[1] the record · ARGV[1] token · ARGV[2] retention in ms in twelve digits, kinds of head and body, bytes of the head
+ * in nine digits · ARGV[3] head and body.
  * Answers 1 stored, 2 it had been unknown, 3 this token had completed it before, 0 otherwise, -1 unreadable.
  */
 const COMPLETE = `${LOOK}
@@ -90,10 +90,10 @@ if state ~= 'C' and state ~= 'U' then return -1 end
 ${NOW}${CLAIMED_AT}
 local metaEnd = tokenEnd + tonumber(${part("metaBytes")})
 redis.call('SET', KEYS[1],
-  '${FORMAT}D' .. ARGV[3] .. claimedAt .. string.format('%013d', now) .. ${part("leaseMs")} .. ARGV[2]
-    .. string.sub(v, ${PLACES.attempt[0] + 1}, ${PLACES.metaBytes[1]}) .. ARGV[4]
-    .. string.sub(v, ${HEAD_LINE_BYTES + 1}, metaEnd) .. ARGV[5] .. ARGV[6],
-  'PX', tonumber(ARGV[2]))
+  '${FORMAT}D' .. string.sub(ARGV[2], 13, 14) .. claimedAt .. string.format('%013d', now) .. ${part("leaseMs")} .. string.sub(ARGV[2], 1, 12)
+    .. string.sub(v, ${PLACES.attempt[0] + 1}, ${PLACES.metaBytes[1]}) .. string.sub(ARGV[2], 15, 23)
+    .. string.sub(v, ${HEAD_LINE_BYTES + 1}, metaEnd) .. ARGV[3],
+  'PX', tonumber(string.sub(ARGV[2], 1, 12)))
 redis.call('SPUBLISH', KEYS[1], '')
 return state == 'C' and 1 or 2`;
 

@@ -29,17 +29,31 @@ export interface ServersOptions {
 export function watchServers(options: ServersOptions): Servers {
   const { connection, replicated, durability, succession, notices } = options;
   let traits = UNKNOWN_TRAITS;
-  let looking: Promise<void> | undefined;
-  let again = false;
+  let current: Promise<void> | undefined;
+  let next: Promise<void> | undefined;
 
   async function lookNow(): Promise<void> {
-    do {
-      again = false;
+    try {
       const nodes = await connection().nodes();
-      const facts = await Promise.all(nodes.map(inspect));
-      // Nobody has answered: whoever connects next looks again.
-      if (facts.some(({ answered }) => answered)) conclude(facts.filter(({ answered }) => answered));
-    } while (again);
+      const facts = (await Promise.all(nodes.map(inspect))).filter(({ answered }) => answered);
+      // If nobody has answered, whoever connects next looks again.
+      if (facts.length > 0) conclude(facts);
+    } catch {
+      // The nodes of a cluster are not known at the moment.
+    }
+    current = undefined;
+  }
+
+  function look(): Promise<void> {
+    if (current === undefined) {
+      current = lookNow();
+      return current;
+    }
+    next ??= current.then(() => {
+      next = undefined;
+      return look();
+    });
+    return next;
   }
 
   function conclude(facts: readonly ServerFacts[]): void {
@@ -48,17 +62,6 @@ export function watchServers(options: ServersOptions): Servers {
     if (succession.seen(facts.map(({ runId }) => runId)) === "replaced") {
       notices.tell({ kind: "server-replaced", text: REPLACED });
     }
-  }
-
-  function look(): Promise<void> {
-    again = true;
-    looking ??= lookNow()
-      .catch(() => undefined)
-      .finally(() => {
-        looking = undefined;
-      });
-    succession.settling(looking);
-    return looking;
   }
 
   return { traits: () => traits, look };

@@ -7,8 +7,9 @@
  */
 import { systemClock } from "../../core/clock.js";
 import type { RecordKey } from "../../core/record.js";
-import type { KeyStatus, Store } from "../../core/store.js";
+import type { KeyStatus } from "../../core/store.js";
 import { statusOf } from "../../core/transitions.js";
+import type { RemoteStore } from "../remote-store.js";
 import { createCalls } from "./calls.js";
 import type { RedisDriver } from "./driver.js";
 import { infoOf, listRecords } from "./list.js";
@@ -21,7 +22,7 @@ import { createSuccession } from "./succession.js";
 import { createWatchers } from "./watch.js";
 import { createWire } from "./wire.js";
 
-export interface RedisStore extends Store<never> {
+export interface RedisStore extends RemoteStore<never> {
   /**
    * Resolves once the servers have been asked what they keep, so that `traits` says what they said. Before that `traits`
    * says the worst, and at-most-once is refused unless `acceptsLostWrites` is set: await this first.
@@ -46,7 +47,7 @@ export function redisStore(driver: RedisDriver, options: RedisStoreOptions = {})
   const { answerTimeoutMs: waitMs, durability } = settings;
   const prefix = driver.keyPrefix + settings.prefix;
   const notices = createNotices();
-  const succession = createSuccession(monotonicMs);
+  const succession = createSuccession(monotonicMs, () => servers.look());
   let connected = (): void => undefined;
   const firstConnection = new Promise<void>((resolve) => {
     connected = resolve;

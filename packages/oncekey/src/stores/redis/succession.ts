@@ -28,8 +28,6 @@ export interface Succession {
   gone(token: ClaimToken): void;
   /** A connection was lost, and nobody knows yet who will answer on the next. */
   lost(): void;
-  /** The servers are being asked who they are, until `look` has settled. */
-  settling(look: Promise<void>): void;
   /** Who holds the records now, by run id. An id that cannot be read tells nothing. */
   seen(runIds: readonly (string | undefined)[]): "first" | "same" | "replaced";
 }
@@ -37,11 +35,11 @@ export interface Succession {
 /** Holders that were told that their record is gone; more of them wait like everybody else. */
 const MAX_GONE = 10_000;
 
-export function createSuccession(monotonicMs: () => number): Succession {
+/** @param look asks the servers who they are, which `seen` is then told. */
+export function createSuccession(monotonicMs: () => number, look: () => Promise<void>): Succession {
   let known: ReadonlySet<string> | undefined;
   let replacedAtMs = Number.NEGATIVE_INFINITY;
   let unsure = false;
-  let look: Promise<void> = Promise.resolve();
   const survivors = new Set<ClaimToken>();
 
   const heldBackMs = (leaseMs: number): number => replacedAtMs + leaseMs - monotonicMs();
@@ -49,7 +47,7 @@ export function createSuccession(monotonicMs: () => number): Succession {
   return {
     concerns: ({ guarantee, leaseMs }) => guarantee === "at-most-once" && (unsure || heldBackMs(leaseMs) > 0),
     async admit({ token, leaseMs }, read) {
-      await look;
+      if (unsure) await look();
       if (survivors.has(token)) return;
       const waitMs = unsure ? leaseMs : heldBackMs(leaseMs);
       if (waitMs <= 0) return;
@@ -62,9 +60,6 @@ export function createSuccession(monotonicMs: () => number): Succession {
     lost() {
       // Before the first look there is nothing that could have been replaced.
       if (known !== undefined) unsure = true;
-    },
-    settling(underWay) {
-      look = underWay;
     },
     seen(runIds) {
       const ids = new Set(runIds.filter((id) => id !== undefined));

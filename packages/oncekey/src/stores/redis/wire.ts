@@ -47,6 +47,11 @@ export function createWire({ connection, firstConnection, waitMs, durability }: 
     if (state === "connecting") state = "connected";
   });
 
+  function rejectCoded(error: unknown): never {
+    if (wordOf(error) === "READONLY") connection.renew();
+    throw faultOf(error);
+  }
+
   function when(sendNow: () => Promise<RedisReply>): Promise<RedisReply> {
     return state === "connected" ? sendNow().catch(rejectCoded) : ready().then(sendNow).catch(rejectCoded);
   }
@@ -100,10 +105,6 @@ function digestOf(script: Script): string {
 
 function isNull(reply: RedisReply): boolean {
   return reply === null;
-}
-
-function rejectCoded(error: unknown): never {
-  throw faultOf(error);
 }
 
 function within(wait: Promise<void>, waitMs: number): Promise<void> {

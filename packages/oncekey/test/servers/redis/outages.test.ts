@@ -189,7 +189,10 @@ describe.each(FAMILIES)("with %s", (family) => {
     const redis = await server();
     const beside = outsider(redis.url);
     await beside.ping();
-    const connections = async () => (await beside.client("LIST")).toString().trim().split("\n").length;
+    const connections = async () =>
+      String(await beside.client("LIST"))
+        .trim()
+        .split("\n").length;
     const store = openStore(family, redis.url);
     await store.ready();
     store.watch?.(claimOf().key, () => undefined);

@@ -14,11 +14,16 @@ export interface RedisClient {
 }
 
 /** Opens a store whose keys begin with a name of their own; damage goes through a connection that is not the store's. */
-export function openRedisSubject({ driver, set }: RedisClient): StoreSubject<never> {
+export async function openRedisSubject({ driver, set }: RedisClient): Promise<StoreSubject<never>> {
   const prefix = `${uniquePrefix()}:`;
-  const open = () => redisStore(driver(), { prefix });
+  const open = async () => {
+    // Patient, and connected before the case begins: other tests keep the machine busy meanwhile.
+    const store = redisStore(driver(), { prefix, answerTimeoutMs: 15_000 });
+    await store.ready();
+    return store;
+  };
   return {
-    store: open(),
+    store: await open(),
     another: open,
     sleep: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
     damage: async (key: RecordKey) =>

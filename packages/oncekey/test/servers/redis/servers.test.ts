@@ -1,3 +1,4 @@
+import { readFile } from "node:fs/promises";
 import { createIdempotency, type StoreNotice } from "oncekey";
 import type { RedisStore } from "oncekey/stores/redis";
 import { afterAll, describe, expect, it, onTestFinished } from "vitest";
@@ -147,5 +148,42 @@ describe.each(FAMILIES)("a server that refuses, with %s", (family) => {
       code: "STORE_UNAVAILABLE",
       message: expect.stringContaining("may not do this"),
     });
+  });
+});
+
+describe.each(FAMILIES)("a user with the rights that the documentation names, with %s", (family) => {
+  it("can do everything", async () => {
+    const redis = outsider(server.url);
+    const prefix = `least-${family}:`;
+    const rights = (await readFile(new URL("../../../../../docs/stores/redis.md", import.meta.url), "utf8"))
+      .match(/^ACL SETUSER .*$/m)?.[0]
+      .replace(/^ACL SETUSER \S+ on >\S+ /, "")
+      .replaceAll("oncekey:*", `${prefix}*`)
+      .split(" ");
+    await redis.acl("SETUSER", `least-${family}`, "on", ">secret", ...(rights ?? []));
+    const store = openStore(family, server.url.replace("redis://", `redis://least-${family}:secret@`), {
+      prefix,
+    });
+    await store.ready();
+    expect(noticesOf(store).filter(({ text }) => text.includes("may not be asked"))).toEqual([]);
+    const [claim, unknown] = [claimOf(), claimOf()];
+    let woken = 0;
+    store.watch?.(claim.key, () => {
+      woken += 1;
+    });
+    await store.claim(claim);
+    await store.extend(claim);
+    await until(async () => (await redis.pubsub("SHARDNUMSUB", prefix + claim.key))[1] === 1, "listening");
+    await store.complete(completionOf(claim));
+    await until(() => woken > 0, "the wake-up");
+    await store.claim(unknown);
+    await store.markUnknown({ ...unknown, attempt: 1, code: undefined });
+    await store.release({ ...unknown, started: true, keepAttempts: false, code: undefined });
+    expect(await store.status([claim.key, unknown.key])).toMatchObject([
+      { state: "completed" },
+      { state: "absent" },
+    ]);
+    expect((await store.list({ limit: 10 })).records).toHaveLength(1);
+    expect(await store.find(claim.key)).toMatchObject({ state: "completed" });
   });
 });
