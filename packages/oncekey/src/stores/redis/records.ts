@@ -15,7 +15,7 @@ import { ENDED, SCRIPTS } from "./scripts.js";
 import type { Wire } from "./wire.js";
 
 /** One state of one key. */
-export interface Revision {
+interface Revision {
   readonly value: Buffer;
   readonly expiresAtMs: number;
 }

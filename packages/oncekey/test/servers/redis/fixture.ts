@@ -19,7 +19,7 @@ import { fingerprintOf, fingerprintTag } from "../../../src/core/fingerprint.js"
 import { uniquePrefix } from "../support/servers.js";
 
 /** The application's client is never connected here: the store makes connections of its own from its settings. */
-export const DRIVERS = {
+const DRIVERS = {
   ioredis: (url: string) => fromIoredis(new Redis(url, { lazyConnect: true })),
   "node-redis": (url: string) => fromNodeRedis(createClient({ url })),
 } as const satisfies Record<string, (url: string) => RedisDriver>;
@@ -42,7 +42,7 @@ export function outsider(url: string): Redis {
   return redis;
 }
 
-export function keyOf(name: string): RecordKey {
+function keyOf(name: string): RecordKey {
   return createHash("sha256").update(name).digest("base64url") as RecordKey;
 }
 
