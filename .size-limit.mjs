@@ -20,6 +20,7 @@ const budgets = {
   "./stores": 6,
   "./stores/memory": 10,
   "./stores/mysql": 24,
+  "./stores/postgres": 24,
   "./stores/redis": 16,
   "./stores/sqlite": 16,
   "./stores/tiered": 6,

@@ -7,10 +7,10 @@ import { bindStoreContract } from "oncekey/testing";
 import { Pool } from "pg";
 import { afterAll, describe, expect, it } from "vitest";
 import { postgresUrl } from "../support/servers.js";
-import { openPostgresSubject } from "./subject.js";
+import { connectPg, openPostgresSubject } from "./subject.js";
 
 const url = await postgresUrl();
-const pool = new Pool({ connectionString: url, max: 3 });
+const pool = new Pool({ connectionString: url, max: 8 });
 afterAll(() => pool.end());
 
 function pooled<Tx>(driver: PostgresDriver<Tx>): PostgresDriver<Tx> {
@@ -38,6 +38,7 @@ bindStoreContract(
       openPostgresSubject({
         driver: pooled(fromPg(pool)),
         outsider: pool,
+        connect: connectPg(pool),
         options: { pooler: true, listen: fromPg(pool) },
         write: (transaction, table, id) => transaction.query(`INSERT INTO ${table} (id) VALUES ($1)`, [id]),
       }),
