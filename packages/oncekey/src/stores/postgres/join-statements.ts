@@ -21,6 +21,7 @@ export function joinStatementsOf({ records }: Tables) {
     takeOver: takeOverOf(records),
     complete: completeOf(records),
     pin: pinOf(records),
+    stillIn: STILL_IN,
   } as const;
 }
 
@@ -80,15 +81,18 @@ function completeOf(records: string): string {
     SELECT count(*)::text AS answer FROM changed`;
 }
 
-/** Outside of a transaction each statement is one of its own, which begins when the statement does: nothing would be pinned. */
+/** It marks the transaction as well, by which `stillIn` tells whether there is one: outside, each statement is one of its own. */
 function pinOf(records: string): string {
   return `WITH ${CLOCK}, asked AS MATERIALIZED (SELECT $1::text AS key, $2::text AS token),
+    marked AS MATERIALIZED (SELECT set_config('oncekey.pinned', $3::text, true)),
     held AS MATERIALIZED (
-      SELECT r.key FROM ${records} r, asked, clock WHERE r.key = asked.key AND r.token = asked.token AND ${OPEN_CLAIM}
+      SELECT r.key FROM ${records} r, asked, clock, marked
+      WHERE r.key = asked.key AND r.token = asked.token AND ${OPEN_CLAIM}
       FOR KEY SHARE OF r SKIP LOCKED)
-    SELECT CASE WHEN transaction_timestamp() = statement_timestamp() THEN 'outside'
-      WHEN EXISTS (SELECT FROM held) THEN 'pinned'
+    SELECT CASE WHEN EXISTS (SELECT FROM held) THEN 'pinned'
       WHEN EXISTS (SELECT FROM ${records} r, asked, clock
         WHERE r.key = asked.key AND r.token = asked.token AND ${OPEN_CLAIM}) THEN 'busy'
       ELSE 'not-held' END AS answer`;
 }
+
+const STILL_IN = "SELECT coalesce(current_setting('oncekey.pinned', true), '') AS answer";

@@ -5,6 +5,7 @@ import { createIdempotency, isOncekeyError } from "oncekey";
 import { fromPg } from "oncekey/stores/postgres";
 import type { Pool, PoolClient } from "pg";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { deferred } from "../../core/processes.js";
 import { postgresUrl } from "../support/servers.js";
 import { openPool, openStore } from "./fixture.js";
 import { sleep } from "./subject.js";
@@ -19,6 +20,8 @@ async function opened(policy: { readonly leaseMs?: number } = {}) {
   const onEvent = ({ type }: { readonly type: string }) => void events.push(type);
   const idempotency = createIdempotency({ store, scope: "global", onEvent, ...policy });
   onTestFinished(async () => void (await idempotency.close({ graceMs: 0 })));
+  // Its connections are there before the first lease counts.
+  await idempotency.list();
   const payments = `${tablePrefix}payments`;
   await pool.query(`CREATE TABLE ${payments} (id text PRIMARY KEY)`);
   const pay = (client: { query(text: string, values: string[]): unknown }, id: string) =>
@@ -54,7 +57,10 @@ describe("within a transaction on Postgres", () => {
     within.committed();
     expect(await paid()).toEqual(["own", "work"]);
     expect(events).toEqual(["claimed", "completed", "finished"]);
-    expect(await idempotency.runWithOutcome(call(), () => "no")).toMatchObject({ kind: "replayed", result: receipt });
+    expect(await idempotency.runWithOutcome(call(), () => "no")).toMatchObject({
+      kind: "replayed",
+      result: receipt,
+    });
   });
 
   it("undoes work that fails in the database, and the transaction goes on", async () => {
@@ -132,7 +138,9 @@ describe("within a transaction on Postgres", () => {
   it("notices a transaction that the work has ended, or has taken back", async () => {
     const { pool, idempotency, paid, pay } = await opened();
     const ended = await begin(pool);
-    const committing = idempotency.within(ended).run(call("a"), () => ended.query("ROLLBACK").then(() => "lost"));
+    const committing = idempotency
+      .within(ended)
+      .run(call("a"), () => ended.query("ROLLBACK").then(() => "lost"));
     expect(await codeOf(committing)).toBe("TRANSACTION_ABORTED");
     const tx = await begin(pool);
     await tx.query("SAVEPOINT mine");
@@ -149,7 +157,7 @@ describe("within a transaction on Postgres", () => {
   it("runs many transactions on one key once", async () => {
     const { pool, idempotency, pay, paid } = await opened();
     const results = await Promise.all(
-      Array.from({ length: 5 }, async (_, index) => {
+      Array.from({ length: 4 }, async (_, index) => {
         const tx = await begin(pool);
         const result = await idempotency.within(tx).run(call(), async () => {
           await pay(tx, `work ${index}`);
@@ -166,12 +174,12 @@ describe("within a transaction on Postgres", () => {
 
 describe("guard on Postgres", () => {
   it("keeps the claim while the transaction lives, past its lease, and lets the heartbeat through", async () => {
-    const { pool, idempotency, events, pay, paid } = await opened({ leaseMs: 600 });
+    const { pool, idempotency, events, pay, paid } = await opened({ leaseMs: 4_000 });
     const answer = await idempotency.run(call(), async ({ guard, confirm }) => {
       const tx = await begin(pool);
       await guard(tx);
       await pay(tx, "work");
-      await sleep(1_500);
+      await sleep(5_000);
       await confirm();
       await tx.query("COMMIT");
       return "done";
@@ -181,15 +189,18 @@ describe("guard on Postgres", () => {
   });
 
   it("stops a former holder: its rows are rolled back", async () => {
-    const { pool, idempotency, pay, paid, another } = await opened({ leaseMs: 400 });
+    const { pool, idempotency, pay, paid, another } = await opened();
     const successor = createIdempotency({ store: another(), scope: "global" });
+    const freed = deferred();
+    const succeeding = freed.promise.then(() => successor.run(call(), () => "by the successor"));
     const told = await idempotency.run(call(), async ({ guard }) => {
       const [record] = (await idempotency.list({ operation: "pay" })).records;
       await idempotency.release(
         { recordKey: record?.key as never },
         { by: "ops", reason: "stuck", evenIfLive: true },
       );
-      await successor.run(call(), () => "by the successor");
+      freed.resolve();
+      await succeeding;
       const tx = await begin(pool);
       const code = await codeOf(guard(tx).then(() => pay(tx, "late")));
       await tx.query("ROLLBACK");
