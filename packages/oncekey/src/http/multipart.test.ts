@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { parameterOf } from "./media-type.js";
 import { parseMultipart } from "./multipart.js";
 
-const encode = (text: string) => new TextEncoder().encode(text);
+const encode = (text: string): Uint8Array<ArrayBuffer> => new TextEncoder().encode(text);
 
 /** What a client sends, written by the platform's own serialiser. */
 async function serialise(form: FormData) {
@@ -14,6 +14,50 @@ async function serialise(form: FormData) {
 
 const field = (name: string, text: string) =>
   `--X\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${text}\r\n`;
+
+const dispositions = [
+  'form-data; name="a"',
+  'form-data; name="b"',
+  'form-data; name="a"; name="b"',
+  'form-data; name="a"; filename="f"',
+  'form-data; filename="f"; name="a"',
+  'form-data; name="a"; filename="f"; filename*=UTF-8\'\'g',
+  'form-data; name="a"; filename="h"; filename*=UTF-8\'\'g',
+];
+/** What a client may put into the head of a part, right and strange. */
+const anyHead = fc
+  .tuple(
+    fc.constantFrom(...dispositions),
+    fc.subarray([
+      "Content-Type: text/plain",
+      "Content-Type: text/plain; charset=latin1",
+      "Content-Transfer-Encoding: base64",
+      'Content-Disposition: form-data; name="b"',
+      " folded: 1",
+      "X-Other: 1",
+    ]),
+    fc.boolean(),
+  )
+  .map(([disposition, others, last]) => {
+    const line = `Content-Disposition: ${disposition}`;
+    return last ? [...others, line] : [line, ...others];
+  });
+const anyText = fc.constantFrom("", "aGk=", "x", "\r\n");
+
+function written(head: readonly string[], text: string, boundary: string): Uint8Array<ArrayBuffer> {
+  return encode(`--${boundary}\r\n${head.join("\r\n")}\r\n\r\n${text}\r\n--${boundary}--\r\n`);
+}
+
+/** What a handler gets that reads the body with the platform's own parser; `undefined` if that refuses it. */
+async function platformReads(body: Uint8Array<ArrayBuffer>, boundary: string) {
+  const headers = { "Content-Type": `multipart/form-data; boundary=${boundary}` };
+  const form = await new Response(body, { headers }).formData().catch(() => undefined);
+  if (form === undefined) return undefined;
+  const read = [...form].map(async ([name, value]) =>
+    typeof value === "string" ? [name, value] : [name, value.name, value.type, await value.text()],
+  );
+  return Promise.all(read);
+}
 
 describe("parseMultipart", () => {
   it("gives back the bytes of every file, whatever they are", async () => {
@@ -72,6 +116,26 @@ describe("parseMultipart", () => {
     ["a part without headers", "--X\r\n\r\n1\r\n--X--", "X"],
     ["a header without a colon", "--X\r\nContent-Disposition\r\n\r\n1\r\n--X--", "X"],
     ["headers without an end", '--X\r\nContent-Disposition: form-data; name="a"\r\n--X--', "X"],
+    [
+      "a header that comes twice",
+      '--X\r\nContent-Disposition: form-data; name="a"\r\ncontent-disposition: form-data; name="b"\r\n\r\n1\r\n--X--',
+      "X",
+    ],
+    [
+      "a parameter that comes twice",
+      '--X\r\nContent-Disposition: form-data; name="a"; name="b"\r\n\r\n1\r\n--X--',
+      "X",
+    ],
+    [
+      "a line that continues another",
+      '--X\r\nX-A: 1\r\n Content-Disposition: form-data; name="a"\r\n\r\n1\r\n--X--',
+      "X",
+    ],
+    [
+      "a part whose bytes are coded",
+      '--X\r\nContent-Disposition: form-data; name="a"\r\nContent-Transfer-Encoding: base64\r\n\r\nMQ==\r\n--X--',
+      "X",
+    ],
     ["bare line feeds", '--X\nContent-Disposition: form-data; name="a"\n\n1\n--X--', "X"],
   ])("is malformed with %s", (_what, body, boundary) => {
     expect(parseMultipart(encode(body), boundary)).toBeUndefined();
@@ -79,6 +143,33 @@ describe("parseMultipart", () => {
 
   it("reads a form without fields", () => {
     expect(parseMultipart(encode("--X--\r\n"), "X")).toEqual([]);
+  });
+
+  it("counts both names of a file, of which readers take one or the other", () => {
+    const named = (plain: string) =>
+      parseMultipart(
+        written(
+          [`Content-Disposition: form-data; name="a"; filename="${plain}"; filename*=UTF-8''x`],
+          "",
+          "X",
+        ),
+        "X",
+      )?.[0]?.filename;
+    expect(named("b")).not.toBe(named("c"));
+  });
+
+  it("never takes two forms for one that the platform's parser reads differently", async () => {
+    await fc.assert(
+      fc.asyncProperty(anyHead, anyHead, anyText, async (head, otherHead, text) => {
+        const [one, other] = [written(head, text, "X"), written(otherHead, text, "Y")];
+        const parsed = [parseMultipart(one, "X"), parseMultipart(other, "Y")];
+        if (parsed.includes(undefined) || JSON.stringify(parsed[0]) !== JSON.stringify(parsed[1])) return;
+        const read = await Promise.all([platformReads(one, "X"), platformReads(other, "Y")]);
+        // What it refuses is no form for a handler either.
+        if (!read.includes(undefined)) expect(read[1]).toEqual(read[0]);
+      }),
+      { numRuns: 2_000 },
+    );
   });
 
   it("is bounded in its parts", () => {

@@ -4,8 +4,9 @@
  *
  * Invariant: parts come with their exact bytes, sorted by name, equal names in the order sent; the boundary,
  * which is new for every request, is not in them. The reading is strict: text before the first boundary or
- * after the last, a part without a name, a missing boundary make the body malformed, and the caller takes it
- * by its bytes. Decoding the parts is left to the handler's parser.
+ * after the last, a part without a name, a missing boundary, and whatever readers understand in different ways (a header or
+ * parameter given twice, a coding of transfer) make the body malformed, and the caller takes it by its bytes. So two bodies
+ * that count as one are one for every reader. Decoding the parts is left to the handler's parser.
  */
 
 export interface FormPart {
@@ -66,31 +67,54 @@ const HEADERS_END = Uint8Array.of(CR, LF, CR, LF);
 function readPart(part: Uint8Array): FormPart | undefined {
   const end = find(part.subarray(0, MAX_HEADER_BYTES), HEADERS_END, 0);
   if (end === undefined) return undefined;
-  const headers = new Map<string, string>();
-  for (const line of latin1(part.subarray(0, end)).split("\r\n")) {
-    const colon = line.indexOf(":");
-    if (colon < 1) return undefined;
-    headers.set(line.slice(0, colon).trim().toLowerCase(), line.slice(colon + 1).trim());
-  }
-  const disposition = headers.get("content-disposition") ?? "";
-  const name = dispositionParameter(disposition, "name");
-  if (name === undefined || !/^form-data\s*;/i.test(disposition)) return undefined;
+  const headers = readHeaders(latin1(part.subarray(0, end)));
+  const disposition = headers?.get("content-disposition") ?? "";
+  const parameters = parametersOf(disposition);
+  const name = parameters?.get("name");
+  if (headers === undefined || parameters === undefined || name === undefined) return undefined;
+  if (!/^form-data\s*;/i.test(disposition)) return undefined;
   return {
     name,
-    filename: dispositionParameter(disposition, "filename*") ?? dispositionParameter(disposition, "filename"),
+    filename: filenameOf(parameters.get("filename*"), parameters.get("filename")),
     contentType: headers.get("content-type"),
     bytes: part.subarray(end + HEADERS_END.length),
   };
 }
 
-/** As sent: senders differ in how they escape, a sender does not differ from itself. */
-function dispositionParameter(disposition: string, name: string): string | undefined {
-  for (const [, found, quoted, token] of disposition.matchAll(
+/** Of two names some readers take the one, and some the other. */
+function filenameOf(extended: string | undefined, plain: string | undefined): string | undefined {
+  return extended !== undefined && plain !== undefined
+    ? JSON.stringify([extended, plain])
+    : (extended ?? plain);
+}
+
+/** A line of a part: a token (RFC 9110 §5.6.2), a colon, a value. A line that begins with a space continues another, for some. */
+const LINE = /^([\w!#$%&'*+.^`|~-]+):(.*)$/s;
+
+/** The headers of a part by their names in lower case; `undefined` if one comes twice, or says that the bytes are coded. */
+function readHeaders(text: string): ReadonlyMap<string, string> | undefined {
+  const headers = new Map<string, string>();
+  for (const line of text.split("\r\n")) {
+    const [, name, value = ""] = LINE.exec(line) ?? [];
+    if (name === undefined || headers.has(name.toLowerCase())) return undefined;
+    headers.set(name.toLowerCase(), value.trim());
+  }
+  // RFC 7578 §4.7: senders should not; of its readers some decode, and some do not.
+  return headers.has("content-transfer-encoding") ? undefined : headers;
+}
+
+/**
+ * As sent: senders differ in how they escape, a sender does not differ from itself. `undefined` if a parameter comes twice.
+ */
+function parametersOf(disposition: string): ReadonlyMap<string, string> | undefined {
+  const parameters = new Map<string, string>();
+  for (const [, found = "", quoted, token = ""] of disposition.matchAll(
     /;\s*([\w*-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s;]*))/g,
   )) {
-    if (found?.toLowerCase() === name) return quoted ?? token;
+    if (parameters.has(found.toLowerCase())) return undefined;
+    parameters.set(found.toLowerCase(), quoted ?? token);
   }
-  return undefined;
+  return parameters;
 }
 
 /** One character for each byte: nothing is lost, whatever the charset is. */
