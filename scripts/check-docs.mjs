@@ -89,7 +89,13 @@ async function typeCheck() {
     cwd: work,
   });
   if (code === 0) return;
-  for (const message of output.trim().split(/\n(?=\S)/)) problems.push(locate(message));
+  for (const message of output.trim().split(/\n(?=\S)/))
+    if (!isForeign(message)) problems.push(locate(message));
+}
+
+/** What other packages declare is theirs: some of it needs the types of a browser, or of their own tools. */
+function isForeign(/** @type {string} */ message) {
+  return message.startsWith("../node_modules/");
 }
 
 /**
