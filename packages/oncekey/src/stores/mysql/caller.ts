@@ -124,13 +124,19 @@ function serverError(error: unknown): ServerError | undefined {
 
 /** The texts of the one column, in whatever shape the client gives rows. */
 function answersOf(result: unknown): readonly string[] {
-  const rows = rowsOf(result);
-  return rows.map((row) => {
-    const value: unknown = Array.isArray(row) ? row[0] : (row as { readonly answer?: unknown }).answer;
+  return rowsOf(result).map((row) => {
+    const value = onlyValueOf(row);
     if (typeof value === "string") return value;
     if (value instanceof Uint8Array) return Buffer.from(value).toString("latin1");
     throw configurationError("The transaction", ["its query must give rows, as objects or as lists"]);
   });
+}
+
+/** Of a list, of an object under whatever name, or of one in another (by table, then by column). */
+function onlyValueOf(row: unknown): unknown {
+  const [value] = Object.values(row as object) as readonly unknown[];
+  const isNested = typeof value === "object" && value !== null && !(value instanceof Uint8Array);
+  return isNested ? onlyValueOf(value) : value;
 }
 
 /** Rows, or a list that begins with them, or an object that has them; none for a statement without rows. */
@@ -146,7 +152,7 @@ function rowsOf(result: unknown): readonly unknown[] {
 }
 
 function isRow(value: unknown): boolean {
-  return Array.isArray(value) || (typeof value === "object" && value !== null && "answer" in value);
+  return typeof value === "object" && value !== null && !("affectedRows" in value);
 }
 
 /** The methods through which a connection of mysql2 takes statements. */

@@ -85,8 +85,9 @@ export function faultOf(error: unknown): MysqlFault | undefined {
   };
   const known = typeof errno === "number" ? FAULTS.get(errno) : undefined;
   if (known !== undefined) return known;
-  if (fatal === true || sqlState === undefined) return code === undefined ? undefined : "lost";
-  return "statement";
+  if (fatal === true) return "lost";
+  if (sqlState !== undefined) return "statement";
+  return code === undefined ? undefined : "lost";
 }
 
 /** The number of a server's error. */

@@ -77,7 +77,7 @@ export function recordsSession(flavor: MysqlFlavor, { timeoutMs }: SessionLimits
   return [
     "SET NAMES utf8mb4",
     "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
-    `SET SESSION sql_mode='STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION',time_zone='+00:00',autocommit=1,innodb_lock_wait_timeout=1,${limit}`,
+    `SET SESSION sql_mode='STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION',time_zone='+00:00',autocommit=1,lock_wait_timeout=1,innodb_lock_wait_timeout=1,${limit}`,
   ].join(";");
 }
 

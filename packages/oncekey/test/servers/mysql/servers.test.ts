@@ -1,0 +1,126 @@
+/** Servers and accounts are set up in many ways; the store's sessions are its own. */
+import { describe, expect, it } from "vitest";
+import { bytesOf, claimRequest, repeatOf } from "../../../src/testing/requests.js";
+import { mariadbUrl, ownServer } from "../support/servers.js";
+import { beginWork, completionOf, openPool, openRows, openStore, resultOf } from "./fixture.js";
+
+const MIB = 1024 * 1024;
+const url = await mariadbUrl();
+const ODD = {
+  "sql-mode": "NO_BACKSLASH_ESCAPES,ANSI_QUOTES",
+  autocommit: "OFF",
+  "transaction-isolation": "SERIALIZABLE",
+  "default-time-zone": "-11:30",
+  "character-set-server": "latin1",
+  "collation-server": "latin1_swedish_ci",
+  "max-allowed-packet": String(MIB),
+  "innodb-flush-log-at-trx-commit": "2",
+};
+
+describe("on a server with nothing as the store would have it", () => {
+  it("records are what they are everywhere, and transactions commit", async () => {
+    const server = await ownServer("mariadb", { settings: ODD });
+    const { store } = await openStore(server.url);
+    const request = claimRequest({ operation: "POST /ä'\\ü", leaseMs: 60_000 });
+    await store.claim(request);
+    const info = await store.find(request.key);
+    expect(info?.operation).toBe("POST /ä'\\ü");
+    expect(info?.leaseRemainingMs).toBeGreaterThan(50_000);
+    expect(info?.ageMs).toBeLessThan(10_000);
+    const outcome = { head: "'\\ü\"", body: Uint8Array.from([0, 39, 92, 255]) };
+    await store.complete({ ...completionOf(request), outcome });
+    const replay = await store.claim(repeatOf(request));
+    expect(replay).toMatchObject({ kind: "completed", outcome: { head: outcome.head } });
+    expect(replay.kind === "completed" && [...(replay.outcome.body ?? [])]).toEqual([0, 39, 92, 255]);
+
+    const rows = await openRows(openPool(server.url));
+    const work = await beginWork(store);
+    await work.session.handle.query(rows.insert, [work.request.key]);
+    expect(await work.session.commit(resultOf("x"), "everything")).toEqual({ kind: "committed" });
+    await store.close();
+  });
+
+  it("what a power cut can take is said", async () => {
+    const server = await ownServer("mariadb", { settings: ODD });
+    const { store } = await openStore(server.url);
+    await store.claim(claimRequest());
+    const heard: string[] = [];
+    store.notices?.(({ text }) => heard.push(text)).close();
+    expect(heard).toEqual([expect.stringContaining("innodb_flush_log_at_trx_commit")]);
+    await store.close();
+  });
+
+  it("a result that fits in no packet completes the key without its body; the next ones are kept", async () => {
+    const server = await ownServer("mariadb", { settings: ODD });
+    const { store } = await openStore(server.url);
+    const [large, small] = [claimRequest(), claimRequest()];
+    await Promise.all([store.claim(large), store.claim(small)]);
+    const outcome = { head: "201", body: new Uint8Array(MIB) };
+    const completed = await Promise.all([
+      store.complete({ ...completionOf(large), outcome }),
+      store.complete(completionOf(small)),
+    ]);
+    expect(completed).toMatchObject([{ how: "stored" }, { how: "stored" }]);
+    expect(await store.claim(repeatOf(large))).toMatchObject({
+      kind: "completed",
+      outcome: { head: "201", body: undefined },
+    });
+    expect(await store.find(small.key)).toMatchObject({ resultBytes: 4 });
+    const other = claimRequest();
+    await store.claim(other);
+    const head = "x".repeat(MIB);
+    const tooLarge = store.complete({ ...completionOf(other), outcome: { head, body: undefined } });
+    await expect(tooLarge).rejects.toMatchObject({ code: "RESULT_TOO_LARGE" });
+    await store.close();
+  });
+});
+
+describe("results", () => {
+  it.each([0, 1, MIB, 3 * MIB])("of %i bytes come back as they were", async (size) => {
+    const { store } = await openStore(url);
+    const request = claimRequest();
+    await store.claim(request);
+    const body = Uint8Array.from({ length: size }, (_, index) => (index * 31) % 256);
+    await store.complete({ ...completionOf(request), outcome: { head: "", body } });
+    const replay = await store.claim(repeatOf(request));
+    expect(replay.kind === "completed" && Buffer.from(replay.outcome.body ?? []).equals(body)).toBe(true);
+    expect(replay.kind === "completed" && replay.outcome.body).toBeInstanceOf(Uint8Array);
+  });
+
+  it("keys that a collation takes for one are two", async () => {
+    const { store } = await openStore(url);
+    const [lower, upper] = [claimRequest(), claimRequest()];
+    const keys = [`${lower.key.slice(1)}a`, `${lower.key.slice(1)}A`] as (typeof lower.key)[];
+    const answers = await Promise.all([
+      store.claim({ ...lower, key: keys[0] ?? lower.key }),
+      store.claim({ ...upper, key: keys[1] ?? upper.key }),
+    ]);
+    expect(answers.map(({ kind }) => kind)).toEqual(["claimed", "claimed"]);
+  });
+
+  it("what does not fit its column fails alone, and is not cut off", async () => {
+    const { store } = await openStore(url);
+    const good = claimRequest();
+    const bad = claimRequest({ operation: "x".repeat(70_000) });
+    const spaced = claimRequest({ token: "ends with a space " as typeof good.token });
+    const answers = await Promise.allSettled([bad, good, spaced].map((request) => store.claim(request)));
+    expect(answers.map(({ status }) => status)).toEqual(["rejected", "fulfilled", "rejected"]);
+    expect(await store.find(bad.key)).toBeUndefined();
+  });
+
+  it("a server that is not there is a coded error, soon, and one that came back is used", async () => {
+    const server = await ownServer("mariadb");
+    const { store } = await openStore(server.url, { timeoutMs: 500 });
+    await server.stop("SIGKILL");
+    await expect(store.claim(claimRequest())).rejects.toMatchObject({ code: "STORE_UNAVAILABLE" });
+    await server.start();
+    const request = claimRequest();
+    expect(await store.claim(request)).toMatchObject({ kind: "claimed" });
+    expect(
+      await store.complete({ ...completionOf(request), outcome: { head: "", body: bytesOf("") } }),
+    ).toMatchObject({
+      kind: "completed",
+    });
+    await store.close();
+  });
+});
