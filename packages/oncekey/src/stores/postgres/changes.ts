@@ -37,7 +37,7 @@ export interface Place {
   readonly ended: (key: RecordKey) => void;
 }
 
-export interface ChangeOptions {
+interface ChangeOptions {
   readonly lock: LockStrength;
   /** A reading that has been made already. */
   readonly first?: Reading<string> | undefined;

@@ -22,11 +22,6 @@ const INSTANTS: ReadonlySet<Column> = new Set<Column>([
 ]);
 const INTEGERS: ReadonlySet<Column> = new Set<Column>(["format", "attempt", "lease_ms", "retention_ms"]);
 
-/** Beside the columns themselves. */
-const EXTRA = ["revision", "body_bytes"] as const;
-/** How many values `selected` gives. */
-export const SELECTED = COLUMNS.length + EXTRA.length;
-
 /** An instant as milliseconds since 1970. */
 export function inMs(instant: string): string {
   return `(extract(epoch FROM ${instant}) * 1000)::bigint::text`;
@@ -37,7 +32,7 @@ export function later(instant: string, ms: string): string {
   return `${instant} + ${ms} * interval '1 millisecond'`;
 }
 
-/** The list of a SELECT that `recordOf` reads. */
+/** The list of a SELECT that `recordOf` reads: the columns, the revision, and the size of the body. */
 export function selected(alias: string, body: "with-body" | "without-body"): string {
   const columns = COLUMNS.map((column) => {
     const name = `${alias}.${column}`;

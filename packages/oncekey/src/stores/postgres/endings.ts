@@ -95,7 +95,7 @@ async function sendCompletions(
   });
 }
 
-export function completeAlone({ change }: Place, request: CompleteRequest): Promise<CompleteOutcome> {
+function completeAlone({ change }: Place, request: CompleteRequest): Promise<CompleteOutcome> {
   return change(request.key, (stored, nowMs) => completeRecord(stored, request, nowMs), {
     lock: "FOR NO KEY UPDATE",
   });

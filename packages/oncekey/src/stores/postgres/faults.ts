@@ -9,7 +9,7 @@ import { configurationError, isOncekeyError, OncekeyError } from "../../core/err
 import type { BatchFault } from "../batch-sending.js";
 
 /** The code of an error that the server sent. Clients' own errors have codes too (`EPIPE`), but no severity. */
-export function sqlStateOf(error: unknown): string | undefined {
+function sqlStateOf(error: unknown): string | undefined {
   if (typeof error !== "object" || error === null) return undefined;
   const { code, severity } = error as { readonly code?: unknown; readonly severity?: unknown };
   if (typeof code !== "string" || typeof severity !== "string") return undefined;
@@ -31,7 +31,7 @@ export function isConnectionLost(error: unknown): boolean {
 }
 
 /** Serialization failure, deadlock. */
-export function isRepeatable(error: unknown): boolean {
+function isRepeatable(error: unknown): boolean {
   const state = sqlStateOf(error);
   return state === "40001" || state === "40P01";
 }
