@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { started, whenDone } from "./awaitable.js";
+import { promised, started, whenDone } from "./awaitable.js";
 
 describe("started", () => {
   it("gives what is there as it is, and what is thrown as a rejection", async () => {
@@ -12,11 +12,14 @@ describe("started", () => {
       }),
     ).rejects.toThrow("at once");
   });
+});
 
-  it("makes a promise of what is like one", async () => {
+describe("promised", () => {
+  it("makes a promise of what is like one, and leaves the rest alone", async () => {
+    expect(promised(7)).toBe(7);
     // biome-ignore lint/suspicious/noThenProperty: that is what it is about.
     const alike = { then: (heard: (value: number) => void) => heard(7) };
-    const answer = started(() => alike as never);
+    const answer = promised(alike as never);
     expect(answer).toBeInstanceOf(Promise);
     expect(await answer).toBe(7);
   });

@@ -11,14 +11,18 @@
 /** An answer, or a promise of one. */
 export type Awaitable<T> = T | Promise<T>;
 
-/** What `call` answers. What it throws, and what is like a promise without being one, comes as a promise. */
+/** What `call` answers; what it throws comes as a rejection. */
 export function started<T>(call: () => Awaitable<T>): Awaitable<T> {
   try {
-    const answer = call();
-    return answer instanceof Promise || !isThenable(answer) ? answer : Promise.resolve(answer);
+    return call();
   } catch (error) {
     return Promise.reject(error);
   }
+}
+
+/** For what others answer: what is only like a promise becomes one. */
+export function promised<T>(answer: Awaitable<T>): Awaitable<T> {
+  return answer instanceof Promise || !isThenable(answer) ? answer : Promise.resolve(answer);
 }
 
 /** Goes on with the answer: now if it is there, later otherwise. `failed` hears of a rejection, not of what `next` throws. */

@@ -6,7 +6,7 @@
  * synchronously, rejects late or never answers harms nobody. A call that was given up has an unknown result
  * and can land later: what to do about that is left to `claiming.ts` and `settlement.ts`.
  */
-import { type Awaitable, started } from "./awaitable.js";
+import { type Awaitable, promised, started } from "./awaitable.js";
 import type { Clock } from "./clock.js";
 import { isOncekeyError, OncekeyError } from "./errors.js";
 import type { EventListener, StoreCall } from "./events.js";
@@ -66,7 +66,7 @@ export function createCalls(schedule: Schedule, emit: EventListener): Calls {
     timeoutMs: number,
     call: () => Awaitable<T>,
   ): Awaitable<T> {
-    const answer = started(call);
+    const answer = started(() => promised(call()));
     return answer instanceof Promise ? first(name, operation, timeoutMs, [answer]) : answer;
   }
 

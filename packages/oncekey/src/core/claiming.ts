@@ -7,7 +7,7 @@
  * the background until every such call has settled and one release after that was answered, bounded by one lease. So
  * no claim is left that nobody owns.
  */
-import { type Awaitable, started } from "./awaitable.js";
+import { type Awaitable, promised, started } from "./awaitable.js";
 import type { Background } from "./background.js";
 import type { Calls } from "./calls.js";
 import { isOncekeyError } from "./errors.js";
@@ -62,7 +62,7 @@ export function createClaiming({ store, calls, background, emit }: ClaimingDepen
       return await calls.first("claim", operation, storeTimeoutMs / 2, [first]);
     } catch (error) {
       if (!isOncekeyError(error, "STORE_UNAVAILABLE")) throw error;
-      const second = started(() => store.claim(request));
+      const second = started(() => promised(store.claim(request)));
       const both = [watchOver(request, first), watchOver(request, second)].map((call) =>
         Promise.resolve(call),
       );
@@ -101,7 +101,7 @@ export function createClaiming({ store, calls, background, emit }: ClaimingDepen
 
   return {
     ask(request, storeTimeoutMs) {
-      const answer = started(() => store.claim(request));
+      const answer = started(() => promised(store.claim(request)));
       return answer instanceof Promise ? waitOrAskAgain(request, answer, storeTimeoutMs) : answer;
     },
     watchOver,

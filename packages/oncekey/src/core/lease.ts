@@ -10,7 +10,7 @@
  * over; the record is gone (claimed again with the same token); the store is down for longer than the lease; an
  * operator took the claim; the answer to an extend arrives after the end.
  */
-import { started } from "./awaitable.js";
+import { promised, started } from "./awaitable.js";
 import type { Calls } from "./calls.js";
 import type { Claiming } from "./claiming.js";
 import type { Clock } from "./clock.js";
@@ -216,7 +216,7 @@ async function claimAgain(state: State, sentMs: number, timeoutMs: number): Prom
   const ask = () =>
     claiming.watchOver(
       claim,
-      started(() => store.claim(claim)),
+      started(() => promised(store.claim(claim))),
     );
   const outcome = await calls.bounded("claim", claim.operation, timeoutMs, ask);
   switch (outcome.kind) {

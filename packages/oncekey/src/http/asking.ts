@@ -5,7 +5,7 @@
  * Invariants: what is malformed, nobody's or too large is refused here and never reaches the store; the fingerprint is
  * taken before the handler can change its input.
  */
-import { type Awaitable, started, whenDone } from "../core/awaitable.js";
+import { type Awaitable, promised, started, whenDone } from "../core/awaitable.js";
 import type { Call } from "../core/call.js";
 import { isOncekeyError, OncekeyError, unreachable } from "../core/errors.js";
 import type { CallOutcome } from "../core/events.js";
@@ -209,7 +209,7 @@ function findScope<C>({ internals, route, request }: Inquiry<C>): Awaitable<Scop
 function saidScope<C>(internals: Internals, { scope }: Route<C>, carrier: C): Awaitable<ScopeValue> {
   if (typeof scope !== "function") return internals.defaultScope?.() ?? MISSING_SCOPE;
   return whenDone(
-    started(() => scope(carrier)),
+    started(() => promised(scope(carrier))),
     scopeOf,
   );
 }

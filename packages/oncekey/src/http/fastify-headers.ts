@@ -6,6 +6,7 @@
  */
 import type { FastifyReply } from "fastify";
 import { type HeaderLine, SHARED_LISTS, type WholeAnswer } from "./answer.js";
+import { cheapestBody } from "./text-bytes.js";
 
 /** What `reply.getHeaders()` gives: those of the reply and those that were set on the raw response. */
 export type ReplyHeaders = Readonly<Record<string, number | string | string[] | undefined>>;
@@ -28,18 +29,26 @@ export function restoreHead(reply: FastifyReply, status: number, headers: ReplyH
 }
 
 /** Sets status and headers of `answer` beside what outer layers have set, and gives its body as Fastify wants it. */
-export function setAnswer(reply: FastifyReply, { status, headers, body }: WholeAnswer): Buffer | null {
+export function setAnswer(
+  reply: FastifyReply,
+  { status, headers, body }: WholeAnswer,
+): string | Buffer | null {
   reply.code(status);
-  const lines = new Map<string, string[]>();
+  const lines = new Map<string, string | string[]>();
   for (const [spelled, value] of headers) {
     const name = spelled.toLowerCase();
-    const before = SHARED_LISTS.has(name) && !lines.has(name) ? reply.getHeader(name) : undefined;
-    const values = lines.get(name) ?? (before === undefined ? [] : [String(before)]);
-    lines.set(name, [...values, value]);
+    const before = lines.get(name) ?? (SHARED_LISTS.has(name) ? textOf(reply.getHeader(name)) : undefined);
+    if (before === undefined) lines.set(name, value);
+    else if (typeof before === "string") lines.set(name, [before, value]);
+    else before.push(value);
   }
-  for (const [name, values] of lines) {
-    reply.header(name, SHARED_LISTS.has(name) || values.length === 1 ? values.join(", ") : values);
+  for (const [name, value] of lines) {
+    reply.header(name, typeof value !== "string" && SHARED_LISTS.has(name) ? value.join(", ") : value);
   }
   // Fastify would give an empty body a type.
-  return body.byteLength === 0 ? null : Buffer.from(body.buffer, body.byteOffset, body.byteLength);
+  return body.byteLength === 0 ? null : cheapestBody(body);
+}
+
+function textOf(value: number | string | string[] | undefined): string | undefined {
+  return value === undefined ? undefined : String(value);
 }

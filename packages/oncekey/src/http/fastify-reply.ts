@@ -23,6 +23,7 @@ import { hasContent, headerLines } from "./node-headers.js";
 import { captureNodeResponse } from "./node-response.js";
 import type { Capturing } from "./port.js";
 import type { BodyEnding } from "./stream-capture.js";
+import { bytesOfText } from "./text-bytes.js";
 
 /** Goes on with the next hook: with an error, with this payload, or with the one there was. */
 type SendOn = (error?: Error | null, payload?: unknown) => void;
@@ -151,7 +152,7 @@ export function onSend(capture: ReplyCapture, payload: unknown, on: SendOn): voi
   capture.status = reply.statusCode;
   capture.headers = reply.getHeaders();
   if (content === undefined || content === null) takeWhole(capture, EMPTY, null, on);
-  else if (typeof content === "string") takeWhole(capture, Buffer.from(content), content, on);
+  else if (typeof content === "string") takeWhole(capture, bytesOfText(content), content, on);
   // A copy, because the handler may use its buffer again.
   else if (content instanceof Uint8Array) takeWhole(capture, new Uint8Array(content), content, on);
   else takeStream(capture, content, on);

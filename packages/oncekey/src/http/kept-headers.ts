@@ -36,8 +36,8 @@ const NEVER_KEPT_PREFIX = /^(?:access-control-|ratelimit|x-ratelimit|x-rate-limi
  * is not ours; one that gained or changed a line is kept with all its lines.
  */
 export function keepHeaders(entering: HeaderList, leaving: HeaderList): HeaderList {
-  const before = linesByName(entering);
-  const after = before.size === 0 ? before : linesByName(leaving);
+  const before = entering.length === 0 ? NO_LINES : linesByName(entering);
+  const after = before.size === 0 ? NO_LINES : linesByName(leaving);
   const connection = namedInConnection(leaving);
   return leaving.filter(([spelled]) => {
     const name = spelled.toLowerCase();
@@ -45,6 +45,9 @@ export function keepHeaders(entering: HeaderList, leaving: HeaderList): HeaderLi
     return before.size === 0 || before.get(name) !== after.get(name);
   });
 }
+
+const NO_LINES: ReadonlyMap<string, string> = new Map();
+const NO_NAMES: ReadonlySet<string> = new Set();
 
 /** Line breaks cannot stand in a value, so they keep its lines apart. */
 function linesByName(headers: HeaderList): ReadonlyMap<string, string> {
@@ -57,12 +60,15 @@ function linesByName(headers: HeaderList): ReadonlyMap<string, string> {
   return lines;
 }
 
+const CONNECTION = "connection";
+
 /** RFC 9110 §7.6.1: what `Connection` names is hop-by-hop too. */
 function namedInConnection(headers: HeaderList): ReadonlySet<string> {
-  const names = new Set<string>();
+  let names: Set<string> | undefined;
   for (const [name, value] of headers) {
-    if (name.toLowerCase() !== "connection") continue;
+    if (name.length !== CONNECTION.length || name.toLowerCase() !== CONNECTION) continue;
+    names ??= new Set();
     for (const option of value.split(",")) names.add(option.trim().toLowerCase());
   }
-  return names;
+  return names ?? NO_NAMES;
 }

@@ -39,7 +39,7 @@ export function replayOf<C>(
 }
 
 function replayed<C>(request: HttpRequest<C>, { status, headers, body = NOTHING }: Snapshot): WholeAnswer {
-  return { ...marked(request, status, headers), body };
+  return { status, headers: marked(request, headers), body };
 }
 
 async function tombstoneAnswer<C>(
@@ -56,13 +56,14 @@ async function tombstoneAnswer<C>(
   }
   if (onTombstone !== "status") {
     const { status, headers, body } = await onTombstone(snapshot);
-    return { ...marked(request, status, headers), body };
+    return { status, headers: marked(request, headers), body };
   }
-  return { ...marked(request, snapshot.status, [...snapshot.headers, NOT_RETAINED]), body: NOTHING };
+  const headers = marked(request, [...snapshot.headers, NOT_RETAINED]);
+  return { status: snapshot.status, headers, body: NOTHING };
 }
 
-function marked<C>(request: HttpRequest<C>, status: number, headers: readonly HeaderLine[]) {
-  return { status, headers: [...headers, REPLAYED, ...exposed(request)] };
+function marked<C>(request: HttpRequest<C>, headers: readonly HeaderLine[]): readonly HeaderLine[] {
+  return [...headers, REPLAYED, ...exposed(request)];
 }
 
 /** Names our headers to scripts of another origin, if that is who asks. */

@@ -8,6 +8,7 @@
  * `kept-headers.ts`, sending it to the adapters.
  */
 import { crc32 } from "#platform";
+import { quote } from "../core/canonical-names.js";
 import { OncekeyError } from "../core/errors.js";
 import type { StoredOutcome } from "../core/record.js";
 import type { HeaderLine } from "./answer.js";
@@ -44,9 +45,16 @@ export function tombstoneOf({ status, headers }: Snapshot): Snapshot {
 export function encodeSnapshot(snapshot: Snapshot): StoredOutcome {
   const flaw = flawOf(snapshot);
   if (flaw !== undefined) throw new TypeError(`This response cannot be stored: ${flaw}`);
-  const { status, headers, body } = snapshot;
-  const facts = JSON.stringify([status, body === undefined ? null : body.byteLength, ...headers.flat()]);
+  const { body } = snapshot;
+  const facts = factsOf(snapshot);
   return { head: `http/1 ${crc32(facts)} ${body === undefined ? 0 : crc32(body)} ${facts}`, body };
+}
+
+/** What `JSON.stringify` makes of the list, without making the list. */
+function factsOf({ status, headers, body }: Snapshot): string {
+  let facts = `[${status},${body === undefined ? null : body.byteLength}`;
+  for (const [name, value] of headers) facts += `,${quote(name)},${quote(value)}`;
+  return `${facts}]`;
 }
 
 /** @throws OncekeyError `RECORD_UNREADABLE` if this is not, or not any more, what `encodeSnapshot` made. */
