@@ -150,6 +150,9 @@ async function heldByLock(place: Place, request: ClaimRequest, error: RowLocked)
   if (record === undefined) throw error;
   const { outcome, record: after } = claimRecord(record, request, nowMs);
   if (after === record) return outcome;
+  // Asked again with its token while it lives: it is the caller's, whether or not its lease can be renewed just now.
+  if (record.token === request.token && nowMs < record.leaseEndsAtMs) return outcome;
+  if (record.token === request.token) throw error;
   const compared = compareFingerprints(record.fingerprint, request.fingerprint) === "same";
   return { kind: "in-flight", holder: record.token, remainingMs: LOCKED_FOR_MS, compared };
 }
