@@ -24,7 +24,7 @@ const MEANINGS: Readonly<Record<string, readonly [meaning: string, retryAfterMs:
   NOAUTH: ["it wants a password", 5_000],
   WRONGPASS: ["the user or the password is wrong", 5_000],
   NOPERM: ["the user may not do this; see the commands in the documentation of the store", 5_000],
-  EXECABORT: ["it gave up", 1_000],
+  ERR: ["it does not know the command (Redis 7.0 is needed, and 7.2 for waitAof), or refuses it", 5_000],
 };
 
 export function wordOf(error: unknown): string {

@@ -24,7 +24,13 @@ export interface ServerFacts {
 }
 
 /** The commands used need it: SET with NX and GET, PEXPIRETIME, sharded publish/subscribe. */
-const OLDEST = 7;
+const OLDEST = [7, 0] as const;
+const OLDEST_WITH_WAITAOF = [7, 2] as const;
+
+function isBefore(version: string, [major, minor]: readonly [number, number]): boolean {
+  const [ownMajor = 0, ownMinor = 0] = version.split(".").map(Number);
+  return ownMajor < major || (ownMajor === major && ownMinor < minor);
+}
 
 /** Never rejects: what cannot be read stays unknown. */
 export async function inspect(node: RedisNode): Promise<ServerFacts> {
@@ -103,15 +109,20 @@ export function traitsOf(
 }
 
 /** What an operator should know, in sentences. */
-export function warningsOf(servers: readonly ServerFacts[]): readonly string[] {
+export function warningsOf(
+  servers: readonly ServerFacts[],
+  { waitAof }: DurabilityOptions,
+): readonly string[] {
   const warnings = new Set<string>();
   for (const { evicts, fsync, version } of servers) {
     if (evicts === undefined) warnings.add(NOT_CHECKED);
     else if (evicts !== false) warnings.add(evicting(evicts));
     if (fsync === undefined) warnings.add(PERSISTENCE_NOT_CHECKED);
     else if (fsync !== "always") warnings.add(PERSISTENCE[fsync]);
-    if (version !== undefined && Number.parseInt(version, 10) < OLDEST) {
-      warnings.add(`Redis ${version} is too old: the store needs 7.0 or later`);
+    if (version !== undefined && isBefore(version, OLDEST)) {
+      warnings.add(`Redis ${version} is too old: the store needs ${OLDEST.join(".")} or later`);
+    } else if (version !== undefined && waitAof !== undefined && isBefore(version, OLDEST_WITH_WAITAOF)) {
+      warnings.add(`Redis ${version} has no WAITAOF: every claim fails as long as durability.waitAof is set`);
     }
   }
   return [...warnings];

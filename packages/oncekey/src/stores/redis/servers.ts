@@ -58,7 +58,7 @@ export function watchServers(options: ServersOptions): Servers {
 
   function conclude(facts: readonly ServerFacts[]): void {
     traits = traitsOf(facts, replicated, durability);
-    for (const text of warningsOf(facts)) notices.tell({ kind: "warning", text });
+    for (const text of warningsOf(facts, durability)) notices.tell({ kind: "warning", text });
     if (succession.seen(facts.map(({ runId }) => runId)) === "replaced") {
       notices.tell({ kind: "server-replaced", text: REPLACED });
     }

@@ -46,3 +46,24 @@ describe.each(FAMILIES)("WAIT, with %s", (family) => {
     });
   });
 });
+
+describe.each(FAMILIES)("WAITAOF, with %s", (family) => {
+  it("acknowledges what the disk has, and a server that lacks it is named at the start", async () => {
+    const redis = await server({ appendonly: "yes", appendfsync: "always" });
+    const [, major = "0", minor = "0"] =
+      /redis_version:(\d+)\.(\d+)/.exec(await outsider(redis.url).info("server")) ?? [];
+    const known = Number(major) > 7 || (Number(major) === 7 && Number(minor) >= 2);
+    const store = openStore(family, redis.url, {
+      durability: { waitAof: { local: 1, replicas: 0, timeoutMs: 1_000 } },
+    });
+    await store.ready();
+    const warnings: string[] = [];
+    store.notices?.(({ text }) => warnings.push(text));
+    expect(warnings.some((text) => text.includes("no WAITAOF"))).toBe(!known);
+    const answer = await store.claim(claimOf()).then(
+      ({ kind }) => kind,
+      ({ code, message }: Error & { code: string }) => [code, message.includes("waitAof")],
+    );
+    expect(answer).toEqual(known ? "claimed" : ["STORE_UNAVAILABLE", true]);
+  });
+});
