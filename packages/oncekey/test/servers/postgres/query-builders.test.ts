@@ -59,8 +59,8 @@ const tools: Readonly<Record<string, (table: string) => Transact>> = {
       const raw = (text: string, values: unknown[]) =>
         drizzleSql.join(
           text
-            .split(/\$\d+/)
-            .flatMap((part, i) => [...(i > 0 ? [drizzleSql`${values[i - 1]}`] : []), drizzleSql.raw(part)]),
+            .split(/(\$\d+)/)
+            .map((part, i) => (i % 2 === 1 ? drizzleSql`${values[(i - 1) / 2]}` : drizzleSql.raw(part))),
         );
       await work({ query: (text, values) => tx.execute(raw(text, values)) }, (id) =>
         tx.execute(drizzleSql`INSERT INTO ${drizzleSql.identifier(table)} (id) VALUES (${id})`),
