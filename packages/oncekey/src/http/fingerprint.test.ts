@@ -72,6 +72,12 @@ describe("a whole request", () => {
     ["another method", request(none), request(none, undefined, "/orders", "PUT")],
     ["another path", request(none), request(none, undefined, "/orders/1")],
     ["another mount", request(none, undefined, "/a/create"), request(none, undefined, "/b/create")],
+    ["the order of what may be one list", form(bytesBody("a=1&a[]=2")), form(bytesBody("a[]=2&a=1"))],
+    [
+      "the order of one name in two spellings of a query",
+      request(none, undefined, "/o?a=1&%61=2"),
+      request(none, undefined, "/o?%61=2&a=1"),
+    ],
     ["another query", request(none, undefined, "/o?to=bob"), request(none, undefined, "/o?to=eve")],
     [
       "equal names in another order",

@@ -25,7 +25,7 @@ import {
 } from "../core/fingerprint.js";
 import { isOptions } from "../core/policy-checks.js";
 import { dropped } from "../core/promises.js";
-import { formDocument } from "./form.js";
+import { byRoot, decode, formDocument } from "./form.js";
 import { type JsonPointer, parsePointer, valueAt, without } from "./json-pointer.js";
 import { essenceOf } from "./media-type.js";
 import { type BodyContent, type RequestBody, readBody, readUnparsed } from "./request-body.js";
@@ -194,12 +194,19 @@ function headOf({ method, target }: FingerprintRequest): [method: string, path: 
 }
 
 /**
- * By name, equal names in the order sent, everything in the spelling sent: a retry repeats the spelling, and
- * readers differ about what an odd one means.
+ * By name as it reads, equal names in the order sent, everything in the spelling sent: a retry repeats the spelling, and readers
+ * differ about what an odd one means. A query with a name that does not read stays as it is.
  */
 function sortQuery(query: string): string {
   if (!query.includes("&")) return query;
   const pairs = query.split("&").filter((pair) => pair !== "");
-  const nameOf = (pair: string) => pair.split("=", 1)[0] as string;
-  return pairs.sort((a, b) => Number(nameOf(a) > nameOf(b)) - Number(nameOf(a) < nameOf(b))).join("&");
+  try {
+    const named = pairs.map((pair) => ({ pair, name: decode(pair.split("=", 1)[0] as string) }));
+    return named
+      .sort((a, b) => byRoot(a.name, b.name))
+      .map(({ pair }) => pair)
+      .join("&");
+  } catch {
+    return pairs.join("&");
+  }
 }

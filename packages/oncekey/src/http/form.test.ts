@@ -4,7 +4,9 @@ import { flattenForm, formDocument, parseForm } from "./form.js";
 
 describe("parseForm", () => {
   it("reads what URLSearchParams writes", () => {
-    const fields = fc.array(fc.tuple(fc.string({ unit: "grapheme" }), fc.string({ unit: "grapheme" })));
+    // Brackets have a meaning of their own.
+    const name = fc.string({ unit: "grapheme" }).map((text) => text.replaceAll("[", "("));
+    const fields = fc.array(fc.tuple(name, fc.string({ unit: "grapheme" })));
     fc.assert(
       fc.property(fields, (pairs) => {
         const params = new URLSearchParams(pairs);
@@ -18,6 +20,18 @@ describe("parseForm", () => {
   it("does not see the order of different names, and sees the order of equal ones", () => {
     expect(parseForm("b=1&a=2&b=3")).toEqual(parseForm("a=2&b=1&b=3"));
     expect(parseForm("b=1&b=3")).not.toEqual(parseForm("b=3&b=1"));
+  });
+
+  // Readers that nest make one list of both, in the order sent.
+  it.each([
+    ["a=1&a[]=2", "a[]=2&a=1"],
+    ["a[0]=1&a[]=2", "a[]=2&a[0]=1"],
+    ["a=1&a[b]=2", "a[b]=2&a=1"],
+    ["[a]=1&a=2", "a=2&[a]=1"],
+    ["b=0&a[]=1&a=2", "b=0&a=2&a[]=1"],
+  ])("sees the order of what may be one list: %j", (one, other) => {
+    expect(parseForm(one)).not.toEqual(parseForm(other));
+    expect(parseForm(`c=1&${one}`)).toEqual(parseForm(`${one}&c=1`));
   });
 
   it.each([

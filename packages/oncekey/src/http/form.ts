@@ -3,7 +3,8 @@
  * Form fields: from `application/x-www-form-urlencoded` text, or from what a framework made of it.
  *
  * Invariant: a form is a list of pairs, sorted by name. The order of fields with different names does not
- * count (a framework's object does not keep it either), the order of equal names does. A framework that
+ * count (a framework's object does not keep it either), the order of equal names does, and of names that one
+ * list may be made of (`a`, `a[]`, `a[0]`). A framework that
  * nests (`a[b]=1` as `{ a: { b: "1" } }`) is turned back into the names that were sent, as far as its object
  * tells them: `a[]=1` and `a=1` may come out alike from there, though not from text.
  */
@@ -29,7 +30,8 @@ export function parseForm(text: string): readonly FormField[] | undefined {
   return sortByName(fields);
 }
 
-function decode(text: string): string {
+/** @throws URIError if an escape is malformed or no UTF-8. */
+export function decode(text: string): string {
   return decodeURIComponent(text.replaceAll("+", " "));
 }
 
@@ -64,7 +66,19 @@ export function formDocument(fields: readonly FormField[]): Readonly<Record<stri
   return Object.fromEntries(document);
 }
 
-/** `sort` is stable: equal names keep their order. */
+/** `sort` is stable: what may become one list keeps its order. */
 function sortByName(fields: FormField[]): readonly FormField[] {
-  return fields.sort(([a], [b]) => Number(a > b) - Number(a < b));
+  return fields.sort(([a], [b]) => byRoot(a, b));
+}
+
+/** Compares two names by what stands before their brackets, or in the first ones: `a` of `a`, `a[b][]` and `[a]`. */
+export function byRoot(one: string, other: string): number {
+  const [a, b] = [rootOf(one), rootOf(other)];
+  return Number(a > b) - Number(a < b);
+}
+
+function rootOf(name: string): string {
+  if (!name.includes("[")) return name;
+  const [, root = ""] = /^\[?([^[\]]*)/.exec(name) ?? [];
+  return root;
 }

@@ -90,6 +90,8 @@ describe("parseMultipart", () => {
     const body = encode(`${field("b", "1")}${field("a", "2")}${field("b", "3")}--X--\r\n`);
     const texts = parseMultipart(body, "X")?.map(({ name, bytes }) => name + new TextDecoder().decode(bytes));
     expect(texts).toEqual(["a2", "b1", "b3"]);
+    const listed = encode(`${field("b[]", "1")}${field("a", "2")}${field("b", "3")}--X--\r\n`);
+    expect(parseMultipart(listed, "X")?.map(({ name }) => name)).toEqual(["a", "b[]", "b"]);
   });
 
   it("does not end a part at what only looks like the boundary", () => {

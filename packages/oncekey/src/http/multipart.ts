@@ -2,12 +2,13 @@
  * @module
  * Takes a `multipart/form-data` body apart (RFC 7578, RFC 2046 §5.1).
  *
- * Invariant: parts come with their exact bytes, sorted by name, equal names in the order sent; the boundary,
+ * Invariant: parts come with their exact bytes, sorted by name, what may become one list in the order sent; the boundary,
  * which is new for every request, is not in them. The reading is strict: text before the first boundary or
  * after the last, a part without a name, a missing boundary, and whatever readers understand in different ways (a header or
  * parameter given twice, a coding of transfer) make the body malformed, and the caller takes it by its bytes. So two bodies
  * that count as one are one for every reader. Decoding the parts is left to the handler's parser.
  */
+import { byRoot } from "./form.js";
 
 export interface FormPart {
   readonly name: string;
@@ -37,7 +38,7 @@ export function parseMultipart(
   let position = delimiter.length - 2;
   while (parts.length <= MAX_PARTS) {
     const start = afterBoundary(body, position);
-    if (start === "end") return parts.sort((a, b) => Number(a.name > b.name) - Number(a.name < b.name));
+    if (start === "end") return parts.sort((a, b) => byRoot(a.name, b.name));
     if (start === undefined) return undefined;
     const end = find(body, delimiter, start);
     const part = end === undefined ? undefined : readPart(body.subarray(start, end));
