@@ -8,7 +8,7 @@
  */
 import { systemClock, type Timer } from "../../core/clock.js";
 import { OncekeyError } from "../../core/errors.js";
-import { faultOf, type MysqlConnection, type MysqlSource, timedOut } from "./driver.js";
+import { faultOf, type MysqlConnection, type MysqlFault, type MysqlSource, timedOut } from "./driver.js";
 
 export interface Session {
   readonly connection: MysqlConnection;
@@ -165,12 +165,14 @@ function ask(session: Session, sql: string, waitMs: number): Promise<unknown> {
         }
         const fault = faultOf(error);
         // A replica is left, so that the next connection finds the primary.
-        if (fault !== "held" && fault !== "statement" && fault !== "tables") session.broken = true;
+        if (fault === undefined || ENDS_CONNECTION.has(fault)) session.broken = true;
         reject(error);
       },
     );
   });
 }
+
+const ENDS_CONNECTION: ReadonlySet<MysqlFault> = new Set(["lost", "too-large", "read-only"]);
 
 function noneFree(waitMs: number): OncekeyError<"STORE_UNAVAILABLE"> {
   const message = `No connection to the database was free within ${waitMs} ms. Nothing was done; try again.`;

@@ -50,10 +50,11 @@ export interface MysqlDriver {
  * - `lost`: the connection is gone, and whether the statement ran is not known.
  * - `too-large`: the server takes no packets of that size, and has dropped the connection.
  * - `tables`: a table or a column is missing.
+ * - `too-slow`: the server has ended the statement at its time limit, or somebody has by hand; nothing of it was done.
  * - `read-only`: a replica, or a primary that is not one any more.
  * - `statement`: the server refused this statement and nothing of it was done.
  */
-export type MysqlFault = "held" | "lost" | "too-large" | "tables" | "read-only" | "statement";
+export type MysqlFault = "held" | "lost" | "too-large" | "tables" | "too-slow" | "read-only" | "statement";
 
 /** By the server's numbers, which no translation and no version changes. */
 const FAULTS: ReadonlyMap<number, MysqlFault> = new Map([
@@ -70,8 +71,11 @@ const FAULTS: ReadonlyMap<number, MysqlFault> = new Map([
   [1836, "read-only"],
   [1053, "lost"], // the server shuts down
   [1077, "lost"],
-  [1317, "statement"], // the statement was killed
+  [1317, "too-slow"],
   [1927, "lost"], // MariaDB: the connection was killed
+  [1969, "too-slow"], // MariaDB: max_statement_time
+  [3024, "too-slow"], // MySQL: max_execution_time
+  [4031, "lost"], // MySQL: nobody has used the connection for too long
 ]);
 
 /** What an error of the client means; `undefined` for errors that are not the client's. */

@@ -17,6 +17,7 @@ export function batchFaultOf(error: unknown): BatchFault {
     case "too-large":
       return "entry";
     case "tables":
+    case "too-slow":
       return "other";
     case undefined:
       // A value that does not fit, a result that is too large: found before anything was sent.

@@ -11,7 +11,7 @@ import { configurationError } from "../../core/errors.js";
 
 /** A comment, a quoted piece, or a word. What an executable comment (`/*! … *\/`) holds is text like any other. */
 const PIECE =
-  /--[ \t\n][^\n]*|#[^\n]*|\/\*(?!M?!)[\s\S]*?(?:\*\/|$)|'(?:[^'\\]|\\[\s\S]|'')*'|"(?:[^"\\]|\\[\s\S]|"")*"|`(?:[^`]|``)*`|;|[a-z_]\w*/gi;
+  /--[ \t\n][^\n]*|#[^\n]*|\/\*(?!M?!)[\s\S]*?(?:\*\/|$)|'(?:[^'\\]|\\[\s\S]|'')*'|"(?:[^"\\]|\\[\s\S]|"")*"|`(?:[^`]|``)*`|\/\*M?!\d*|;|[a-z_]\w*/gi;
 
 /** Before each of these MySQL commits. */
 const COMMITS_FIRST: ReadonlySet<string> = new Set([

@@ -170,7 +170,8 @@ export async function commitWork(
     return { kind: "committed" };
   } catch (error) {
     const fault = faultOf(error);
-    if (fault === "held" || fault === "statement" || fault === "read-only") return refused(error);
+    // An answer of the server: it has not committed.
+    if (fault !== undefined && fault !== "lost") return refused(error);
     return lookUp(place, session, request, error);
   }
 }
