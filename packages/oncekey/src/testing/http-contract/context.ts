@@ -49,9 +49,9 @@ export interface HttpContractSetup {
   readonly waivers?: Waivers | undefined;
 }
 
-export type Interceptions = { readonly [Method in StoreMethod]?: Interception | undefined };
+type Interceptions = { readonly [Method in StoreMethod]?: Interception | undefined };
 
-export interface NotedCall {
+interface NotedCall {
   readonly method: StoreMethod;
   readonly request: unknown;
 }
