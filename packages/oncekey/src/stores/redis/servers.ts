@@ -6,9 +6,9 @@
  * on it waits for the look that is under way.
  */
 import type { StoreTraits } from "../../core/store.js";
+import type { Notices } from "../notices.js";
 import type { RedisConnection } from "./driver.js";
 import type { DurabilityOptions } from "./durability.js";
-import type { Notices } from "./notices.js";
 import { inspect, type ServerFacts, traitsOf, UNKNOWN_TRAITS, warningsOf } from "./server.js";
 import type { Succession } from "./succession.js";
 
