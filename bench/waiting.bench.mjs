@@ -5,7 +5,7 @@
  * `node waiting.bench.mjs [rounds]`. Bare, a thousand requests wait for one held answer, which is the least it can take.
  */
 import { NESTED } from "./lib/bodies.mjs";
-import { openClient, requestBytes } from "./lib/load.mjs";
+import { openClient, requestBytes, stayAwake } from "./lib/load.mjs";
 import { inTurns, median, ratio, start } from "./lib/measure.mjs";
 import { section, table } from "./lib/report.mjs";
 
@@ -36,6 +36,7 @@ async function measure(framework, variant) {
   const request = requestBytes("/slow", NESTED, "the-one-key");
   await warmUp(clients);
   const { runs: runsBefore } = await server.facts();
+  const sleep = stayAwake();
   let done = false;
   const probes = [];
   const probing = (async () => {
@@ -48,6 +49,7 @@ async function measure(framework, variant) {
   const beganMs = performance.now();
   const answers = await Promise.all(clients.map((client) => client.send(request)));
   const tookMs = performance.now() - beganMs;
+  sleep();
   done = true;
   await probing;
   const { runs, stallMs } = await server.facts();
