@@ -25,4 +25,10 @@ export async function answered(
 }
 
 /** What passes by itself once a fault is over: the claims of those who were refused are released, commits are looked up. */
-export const PASSING = ["IN_FLIGHT", "STORE_UNAVAILABLE", "NOT_COMMITTED", "COMMIT_UNDECIDED"] as const;
+export const PASSING = [
+  "IN_FLIGHT",
+  "STORE_UNAVAILABLE",
+  "ATTEMPT_FAILED",
+  "NOT_COMMITTED",
+  "COMMIT_UNDECIDED",
+] as const;

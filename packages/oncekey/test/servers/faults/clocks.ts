@@ -5,7 +5,7 @@
  * notice; SQLite has its host's, which its processes share by nature.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { answered } from "./asking.js";
 import { LEASE_MS, type Subject } from "./subject.js";
 
@@ -19,7 +19,7 @@ export function clockSuite(subject: Subject): void {
       const place = await subject.place(context);
       const [label, caller, app] = [place.label("k"), await place.caller(), await place.app({ clockOffMs })];
       const first = caller.call({ label, guarantee, workMs: LEASE_MS * 1.5 });
-      await sleep(LEASE_MS / 4);
+      await vi.waitFor(() => expect(place.events(label)).toContain("claimed"), LEASE_MS);
       for (let n = 0; n < 4; n += 1) {
         expect(await answered(() => app.call({ label, guarantee }))).toEqual({
           kind: "refused",
@@ -54,7 +54,7 @@ export function clockSuite(subject: Subject): void {
       expect(await caller.call({ label, guarantee, waitMs: 3 * LEASE_MS })).toMatchObject({
         kind: "executed",
       });
-      expect(performance.now() - startedAt).toBeLessThan(1.75 * LEASE_MS);
+      expect(performance.now() - startedAt).toBeLessThan(3 * LEASE_MS);
       await place.verify(label, guarantee);
     });
 

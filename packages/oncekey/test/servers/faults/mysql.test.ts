@@ -6,6 +6,7 @@ import { outageSuite } from "./outages.js";
 import { standstillSuite } from "./standstills.js";
 import { stormSuite } from "./storms.js";
 import { sharedSubject } from "./subject.js";
+import { transactionSuite } from "./transactions.js";
 
 const subject = await sharedSubject("mysql", await mariadbUrl(), [
   "at-least-once",
@@ -20,4 +21,5 @@ describe.concurrent("MariaDB", () => {
   stormSuite(subject);
   clockSuite(subject);
   outageSuite(subject, () => ownServer("mariadb"));
+  transactionSuite(subject, mariadbUrl);
 });

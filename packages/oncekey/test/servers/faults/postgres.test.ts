@@ -6,6 +6,7 @@ import { outageSuite } from "./outages.js";
 import { standstillSuite } from "./standstills.js";
 import { stormSuite } from "./storms.js";
 import { sharedSubject } from "./subject.js";
+import { transactionSuite } from "./transactions.js";
 
 const subject = await sharedSubject("postgres", await postgresUrl(), [
   "at-least-once",
@@ -20,4 +21,5 @@ describe.concurrent("Postgres", () => {
   stormSuite(subject);
   clockSuite(subject);
   outageSuite(subject, () => ownServer("postgres"));
+  transactionSuite(subject, postgresUrl);
 });

@@ -7,11 +7,7 @@ import { standstillSuite } from "./standstills.js";
 import { stormSuite } from "./storms.js";
 import { sharedSubject } from "./subject.js";
 
-const subject = await sharedSubject("redis", await redisUrl(), [
-  "at-least-once",
-  "at-most-once",
-  "exactly-once",
-]);
+const subject = await sharedSubject("redis", await redisUrl(), ["at-least-once", "at-most-once"]);
 afterAll(subject.close);
 
 describe.concurrent("Redis", () => {

@@ -185,7 +185,10 @@ function openPlace(
         const causes = events(label).filter((type) => CAUSES_OF_REPETITION.has(type));
         expect(causes.length, `causes of ${count} effects of ${label}`).toBeGreaterThanOrEqual(count - 1);
       }
-      expect(new Set(replayedRuns(lines(label))).size, `results of ${label}`).toBeLessThanOrEqual(1);
+      // A process whose completion has not landed answers repeats with it; who took over meanwhile has a result of its own.
+      const takeovers = events(label).filter((type) => type === "takeover").length;
+      const results = guarantee === "at-least-once" ? 1 + takeovers : 1;
+      expect(new Set(replayedRuns(lines(label))).size, `results of ${label}`).toBeLessThanOrEqual(results);
       expect(log.read().filter(({ kind }) => kind === "stray")).toEqual([]);
     },
   };

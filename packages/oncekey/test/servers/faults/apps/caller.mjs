@@ -18,7 +18,7 @@ import { createIdempotency, isOncekeyError } from "oncekey";
  * @property {number} [waitMs] waits for a call in flight; else it is refused
  * @property {number} [workMs] how long the work takes before its effect
  * @property {boolean} [confirms] the work asks whether it still holds its claim right before its effect
- * @property {boolean} [throws] the work throws after its effect
+ * @property {readonly number[]} [touches] accounts that the work changes in its transaction, in this order, with time for others in between
  * @property {Point} [haltAt]
  *
  * @typedef {{ readonly kind: "executed" | "replayed" | "unprotected", readonly run: string } | { readonly kind: "refused", readonly code: string }} Outcome
@@ -57,30 +57,34 @@ export function createCaller({
     maxTransactionMs: 5 * leaseMs,
     ...policy,
     onEvent: (event) => {
-      if ("operation" in event)
-        log.append({ kind: "event", type: event.type, label: event.operation, process: name });
+      if (!("operation" in event)) return;
+      const cause = "cause" in event && event.cause !== undefined ? { cause: String(event.cause) } : {};
+      log.append({ kind: "event", type: event.type, label: event.operation, process: name, ...cause });
     },
   });
 
   /** @param {CallOptions} options */
-  const work = ({ label, guarantee, workMs = 0, confirms = false, throws = false }) => {
+  const work = ({ label, guarantee, workMs = 0, confirms = false, touches = [] }) => {
     const run = randomUUID();
     return async (/** @type {import("oncekey").Work<any>} */ { attempt, transaction, assertHeld }) => {
       log.append({ kind: "start", label, run, attempt, process: name });
       await pass("claimed", label);
       if (workMs > 0) await new Promise((resolve) => setTimeout(resolve, workMs));
       if (confirms) assertHeld();
+      for (const id of touches) {
+        await opened.touch?.(transaction, id);
+        await new Promise((resolve) => setTimeout(resolve, 150));
+      }
       if (guarantee === "exactly-once") await opened.insert?.(transaction, { label, run });
       else log.append({ kind: "effect", label, run, attempt, process: name });
       await pass("after-effect", label);
-      if (throws) throw new Error("declined");
       return { run };
     };
   };
 
   /**
    * @param {CallOptions} options
-   * @returns {Promise<Outcome>} rejects only with what is no refusal of the library
+   * @returns {Promise<Outcome>} rejects only with what is no refusal of the library, nor of the database to its work
    */
   async function call(options) {
     const { label, guarantee, waitMs, haltAt } = options;
@@ -96,9 +100,10 @@ export function createCaller({
       log.append({ kind: "answer", label, how: kind, run: result.run, process: name });
       return { kind, run: result.run };
     } catch (error) {
-      if (!isOncekeyError(error)) throw error;
-      log.append({ kind: "refusal", label, code: error.code, process: name });
-      return { kind: "refused", code: error.code };
+      const code = isOncekeyError(error) ? error.code : codeOfDatabase(error);
+      if (code === undefined) throw error;
+      log.append({ kind: "refusal", label, code, process: name });
+      return { kind: "refused", code };
     }
   }
 
@@ -109,12 +114,25 @@ export function createCaller({
         await idempotency.find({ operation: "warm-up", key: "k" });
         return;
       } catch (error) {
-        if (attempt === 20) throw error;
+        if (attempt === 100) throw error;
+        await new Promise((resolve) => setTimeout(resolve, 100));
       }
     }
   }
 
   return { call, warmUp, close: () => idempotency.close({ graceMs: 2_000 }), store: opened.store, halts };
+}
+
+/**
+ * A statement of the work can be refused too: its error is the work's own, and comes to the caller as it is.
+ *
+ * @param {unknown} error
+ * @returns {string | undefined}
+ */
+function codeOfDatabase(error) {
+  const { code, sqlState } = /** @type {{ code?: string, sqlState?: string }} */ (error);
+  const state = sqlState ?? code;
+  return state === "40P01" || state === "40001" ? "DATABASE_REFUSED" : undefined;
 }
 
 /**

@@ -14,7 +14,7 @@ import { appendFileSync, existsSync, readFileSync } from "node:fs";
  *   | { readonly kind: "start" | "effect", readonly run: string, readonly attempt: number }
  *   | { readonly kind: "answer", readonly run: string, readonly how: "executed" | "replayed" | "unprotected" }
  *   | { readonly kind: "refusal", readonly code: string }
- *   | { readonly kind: "event", readonly type: string }
+ *   | { readonly kind: "event", readonly type: string, readonly cause?: string }
  *   | { readonly kind: "stray", readonly message: string }
  * )} Line `label` names the key, in words of the test
  */
