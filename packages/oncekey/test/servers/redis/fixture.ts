@@ -27,9 +27,13 @@ const DRIVERS = {
 export type Family = keyof typeof DRIVERS;
 export const FAMILIES = Object.keys(DRIVERS) as readonly Family[];
 
+export function driverOf(family: Family, url: string): RedisDriver {
+  return DRIVERS[family](url);
+}
+
 /** A store whose keys begin with a name of their own; closed with the test. */
 export function openStore(family: Family, url: string, options: RedisStoreOptions = {}): RedisStore {
-  const store = redisStore(DRIVERS[family](url), { prefix: `${uniquePrefix()}:`, ...options });
+  const store = redisStore(driverOf(family, url), { prefix: `${uniquePrefix()}:`, ...options });
   onTestFinished(() => store.close());
   return store;
 }
