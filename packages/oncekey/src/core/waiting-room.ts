@@ -7,6 +7,7 @@
  */
 import { defer } from "#platform";
 import type { Fingerprint } from "./fingerprint.js";
+import { onAbort } from "./leaving.js";
 import { FAILURES_SEEN, type Limits, WAKE_SLICE } from "./limits.js";
 import type { ClaimToken, RecordKey, ScopeId } from "./record.js";
 import type { Alarm, Schedule } from "./schedule.js";
@@ -60,7 +61,8 @@ export interface Member {
   readonly end: (result: WaitResult) => void;
   alarm: Alarm | undefined;
   /** Listens for the client's leaving. */
-  leave: (() => void) | undefined;
+  /** Stops listening for its client to leave. */
+  stay: (() => void) | undefined;
   failuresSeen: number;
   /** Its claim is under way, and what has happened to it meanwhile. */
   asking: boolean;
@@ -131,15 +133,14 @@ export function enter(
     request,
     end,
     alarm: undefined,
-    leave: undefined,
+    stay: undefined,
     failuresSeen: 0,
     asking: false,
     due: undefined,
   };
   member.alarm = house.waits.after(request.waitMs, () => expire(house, room, member, "timed-out"));
   if (request.signal !== undefined) {
-    member.leave = () => expire(house, room, member, "left");
-    request.signal.addEventListener("abort", member.leave, { once: true });
+    member.stay = onAbort(request.signal, () => expire(house, room, member, "left"));
   }
   room.members.add(member);
   house.waiting += 1;
@@ -149,9 +150,9 @@ export function enter(
 /** Takes a member out; the room goes with its last one. */
 function remove(house: House, room: Room, member: Member): void {
   if (!room.members.delete(member)) return;
-  const { signal, scopeId } = member.request;
+  const { scopeId } = member.request;
   member.alarm?.cancel();
-  if (member.leave !== undefined) signal?.removeEventListener("abort", member.leave);
+  member.stay?.();
   house.waiting -= 1;
   const left = (house.perScope.get(scopeId) ?? 1) - 1;
   if (left === 0) house.perScope.delete(scopeId);

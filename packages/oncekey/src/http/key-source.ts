@@ -12,7 +12,7 @@ import { parsePointer, valueAt } from "./json-pointer.js";
 import { type KeyReading, readKeyField, readKeyValue } from "./key-syntax.js";
 import type { KeySource, Route } from "./options.js";
 import type { HttpRequest } from "./port.js";
-import { type RequestBody, readBody } from "./request-body.js";
+import { type RequestBody, readBodyOfKey } from "./request-body.js";
 
 /**
  * The key, or `undefined` if there is none and the route runs such requests unprotected.
@@ -61,7 +61,7 @@ function queryOf(target: string): URLSearchParams {
 function memberOf<C>(pointer: string, request: HttpRequest<C>, body: RequestBody | undefined): unknown {
   const path = parsePointer(pointer);
   if (path === undefined || body === undefined) return undefined;
-  const content = readBody(request.lines("content-type")[0], body);
+  const content = readBodyOfKey(request.lines("content-type")[0], body);
   if (content.kind === "json" || content.kind === "value") return valueAt(content.value, path);
   return content.kind === "form" ? valueAt(formDocument(content.fields), path) : undefined;
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type BodyContent, type RequestBody, readBody, readUnparsed } from "./request-body.js";
+import { type BodyContent, type RequestBody, readBody, readBodyOfKey, readUnparsed } from "./request-body.js";
 
 const encode = (text: string) => new TextEncoder().encode(text);
 const FORM = "application/x-www-form-urlencoded";
@@ -84,5 +84,14 @@ describe("readUnparsed", () => {
     expect(readUnparsed({ kind: "parsed", value: {} })).toBeUndefined();
     expect(readUnparsed({ kind: "text", text: "" })).toEqual({ kind: "none" });
     expect(readUnparsed({ kind: "none" })).toEqual({ kind: "none" });
+  });
+});
+
+describe("a body with the key in it", () => {
+  it("is parsed once for the key and the fingerprint", () => {
+    const body = { kind: "text", text: '{"key":"a"}' } as const;
+    const content = readBodyOfKey("application/json", body);
+    expect(readBody("application/json", body)).toBe(content);
+    expect(readBody("application/json", { ...body })).not.toBe(content);
   });
 });

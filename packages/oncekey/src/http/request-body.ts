@@ -38,8 +38,20 @@ const MULTIPART = "multipart/form-data";
 
 const encoder = new TextEncoder();
 
+/** Bodies that were read for the sake of the key in them: the fingerprint is taken of the same. */
+const alreadyRead = new WeakMap<RequestBody, BodyContent>();
+
+/** Reads a body in which the key is, once for both purposes. */
+export function readBodyOfKey(contentType: string | undefined, body: RequestBody): BodyContent {
+  const content = readBody(contentType, body);
+  if (body.kind === "bytes" || body.kind === "text") alreadyRead.set(body, content);
+  return content;
+}
+
 /** Reads a body as its media type says. */
 export function readBody(contentType: string | undefined, body: RequestBody): BodyContent {
+  const known = alreadyRead.get(body);
+  if (known !== undefined) return known;
   switch (body.kind) {
     case "none":
     case "skipped":
