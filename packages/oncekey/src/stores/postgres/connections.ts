@@ -17,7 +17,7 @@ import type {
   PostgresRow,
   PostgresStatement,
 } from "./driver.js";
-import { isConnectionLost } from "./faults.js";
+import { isConnectionUseless } from "./faults.js";
 import type { Settings } from "./options.js";
 
 /** Runs one statement in a transaction of its own. @throws what the client threw. */
@@ -51,8 +51,10 @@ export function openConnections<Tx>(
 ): Connections<Tx> {
   const records = driver.open(optionsOf(settings, "records"));
   const work = driver.open(optionsOf(settings, "work"));
-  const runUnchecked: RunStatement = (statement, params) =>
-    runOn(records, statement, params, settings.timeoutMs + ANSWER_MARGIN_MS);
+  const runUnchecked = bounded<Parameters<RunStatement>, readonly PostgresRow[]>((statement, params) =>
+    runOn(records, statement, params, settings.timeoutMs + ANSWER_MARGIN_MS),
+  );
+  const take = bounded(() => work.take());
   let state: "new" | "ready" | "closed" = "new";
   let checking: Promise<void> | undefined;
 
@@ -74,7 +76,7 @@ export function openConnections<Tx>(
   }
 
   return {
-    takeUnchecked: () => work.take(),
+    takeUnchecked: take,
     ready,
     run: (statement, params) =>
       state === "ready"
@@ -82,7 +84,7 @@ export function openConnections<Tx>(
         : ready().then(() => runUnchecked(statement, params)),
     async takeForWork() {
       await ready();
-      return work.take();
+      return take();
     },
     stop() {
       state = "closed";
@@ -91,6 +93,29 @@ export function openConnections<Tx>(
       await Promise.all([records.close(), work.close()]);
     },
   };
+}
+
+/** Under way at a time. Batches need a handful; more than this wait in vain. */
+const MAX_UNDER_WAY = 5_000;
+
+function bounded<Params extends readonly unknown[], Answer>(
+  call: (...params: Params) => Promise<Answer>,
+): (...params: Params) => Promise<Answer> {
+  let underWay = 0;
+  return async (...params) => {
+    if (underWay >= MAX_UNDER_WAY) throw overflow();
+    underWay += 1;
+    try {
+      return await call(...params);
+    } finally {
+      underWay -= 1;
+    }
+  };
+}
+
+function overflow(): OncekeyError<"STORE_UNAVAILABLE"> {
+  const message = `More than ${MAX_UNDER_WAY} calls wait for a connection. Nothing was changed; try again.`;
+  return new OncekeyError("STORE_UNAVAILABLE", message, { retryAfterMs: 1_000 });
 }
 
 async function runOn<Tx>(
@@ -106,7 +131,7 @@ async function runOn<Tx>(
     connection.free();
     return rows;
   } catch (error) {
-    if (isConnectionLost(error)) connection.destroy();
+    if (isConnectionUseless(error)) connection.destroy();
     else connection.free();
     throw error;
   } finally {

@@ -36,6 +36,11 @@ function isRepeatable(error: unknown): boolean {
   return state === "40001" || state === "40P01";
 }
 
+/** Whether the connection is of no more use: lost, or to a server that was the primary and is not any more. */
+export function isConnectionUseless(error: unknown): boolean {
+  return isConnectionLost(error) || sqlStateOf(error) === "25006";
+}
+
 export function batchFaultOf(error: unknown): BatchFault {
   if (isOncekeyError(error) || error instanceof TypeError) return "entry";
   if (isConnectionLost(error) || isRepeatable(error)) return "passing";
@@ -48,10 +53,6 @@ export function unavailable(cause: unknown): OncekeyError {
   if (isOncekeyError(cause)) return cause;
   const why = cause instanceof Error ? cause.message : String(cause);
   switch (sqlStateOf(cause)) {
-    case "25006":
-      return configurationError("postgresStore", [
-        "the server is read-only (a standby, or default_transaction_read_only is on): connect to the primary",
-      ]);
     case "42P01":
     case "42703":
     case "3F000":

@@ -12,6 +12,7 @@ import type { RecordInfo, RecordKey } from "../../core/record.js";
 import type { KeyStatus, ListRequest, RecordPage, Store } from "../../core/store.js";
 import { currentRecord, statusOf } from "../../core/transitions.js";
 import { COLUMNS, encodeText } from "../rows.js";
+import { statusOrFree } from "../unreadable.js";
 import type { Place } from "./changes.js";
 import { arrayOf, infoOf, inMs, later, recordOf, selected } from "./codec.js";
 import type { PostgresParam, PostgresRow } from "./driver.js";
@@ -27,7 +28,7 @@ const ROWS_PER_SLICE = 5_000;
 export function createLookups(
   place: Place,
   tables: Tables,
-): Pick<Store, "status" | "find" | "list" | "purge"> {
+): Required<Pick<Store, "status" | "find" | "list" | "purge" | "discard">> {
   const { statements, run } = place;
   return {
     async status(keys) {
@@ -45,6 +46,9 @@ export function createLookups(
       return infoOf(stored, nowMs);
     },
     list: (request) => listRecords(place, tables, request),
+    async discard(key) {
+      await run(statements.discard, [key]);
+    },
     async purge(limit) {
       let removed = 0;
       while (removed < limit) {
@@ -64,7 +68,7 @@ async function statusOfSome({ statements, run }: Place, keys: readonly RecordKey
   const found = new Map(
     rows.map(([place, nowMs, ...values]) => [
       Number(place) - 1,
-      statusOf(recordOf(values)?.record, Number(nowMs)),
+      statusOrFree(() => statusOf(recordOf(values)?.record, Number(nowMs))),
     ]),
   );
   return keys.map((_, index) => found.get(index) ?? { state: "absent", holder: undefined });

@@ -35,7 +35,7 @@ export interface PostgresStoreOptions {
    * Connections for records: claims, completions, renewals, reads. 1 to 100. Calls of concurrent requests share
    * statements, so few are enough.
    *
-   * @defaultValue 4
+   * @defaultValue 6
    */
   readonly connections?: number | undefined;
   /**
@@ -86,7 +86,7 @@ export interface Settings extends TableNames {
 const DEFAULTS = {
   ...DEFAULT_NAMES,
   timeoutMs: 1_500,
-  connections: 4,
+  connections: 6,
   transactions: 10,
   pooler: false,
   asynchronousStandby: false,

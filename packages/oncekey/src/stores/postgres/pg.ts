@@ -5,18 +5,15 @@
  * Given the application's pool, another one of the same class is opened with the same configuration, so that the store waits
  * for nobody's connection and nobody for the store's. Known by its shape only, never imported.
  */
-import { systemClock } from "../../core/clock.js";
 import { configurationError } from "../../core/errors.js";
 import type {
   InTransaction,
-  ListenHandlers,
-  Listening,
   PoolOptions,
   PostgresConnection,
   PostgresDriver,
   PostgresPool,
-  PostgresRow,
 } from "./driver.js";
+import { listenOn, type OpenPool, type PgClient } from "./pg-listening.js";
 import { checkedSql } from "./sql-text.js";
 
 /** What is used of a `Pool` of `pg`. */
@@ -39,20 +36,8 @@ export interface PgPoolSettings {
   readonly options: string;
 }
 
-interface PgClient {
-  query(query: object | string): Promise<{ readonly rows: PostgresRow[]; readonly command: string }>;
-  release(destroy?: boolean): void;
-  on(event: string, listener: (value: { readonly payload?: string }) => void): unknown;
-}
-
 /** Connections that have ended, whoever ended them. */
 const LOST = new WeakSet<object>();
-
-interface OpenPool {
-  connect(): Promise<PgClient>;
-  on(event: string, listener: (client: PgClient) => void): unknown;
-  end(): Promise<void>;
-}
 
 /**
  * The client `pg`.
@@ -210,55 +195,4 @@ function checkedQuery(query: unknown): void {
   throw configurationError("The statement", [
     "it is a text, or { text, values }; cursors and streams are not",
   ]);
-}
-
-const RECONNECT_MS = [100, 300, 1_000, 3_000, 10_000] as const;
-
-async function listenOn(pool: OpenPool, channel: string, handlers: ListenHandlers): Promise<Listening> {
-  let closed = false;
-  let present: PgClient | undefined;
-
-  async function connect(): Promise<void> {
-    const client = await pool.connect();
-    try {
-      client.on("notification", ({ payload }) => handlers.heard(payload ?? ""));
-      let lost = false;
-      client.on("end", () => {
-        if (lost || closed) return;
-        lost = true;
-        client.release(true);
-        again(0);
-      });
-      await client.query(`LISTEN "${channel}"`);
-    } catch (error) {
-      client.release(true);
-      throw error;
-    }
-    present = client;
-    handlers.listening();
-  }
-
-  function again(tries: number): void {
-    const delayMs = RECONNECT_MS[Math.min(tries, RECONNECT_MS.length - 1)] ?? 0;
-    systemClock.setTimer(() => void reconnect(tries), delayMs, false);
-  }
-
-  async function reconnect(tries: number): Promise<void> {
-    if (closed) return;
-    await connect().catch(() => again(tries + 1));
-  }
-
-  try {
-    await connect();
-  } catch (error) {
-    await pool.end();
-    throw error;
-  }
-  return {
-    async close() {
-      closed = true;
-      present?.release(true);
-      await pool.end();
-    },
-  };
 }

@@ -12,7 +12,7 @@ import { notMigrated, unavailable } from "./faults.js";
 import { postgresMigrations, SCHEMA_VERSION, type Tables } from "./schema.js";
 import type { ServerClock } from "./server-clock.js";
 
-/** Before it, `jsonb`-free as they are, the statements have not been tried. */
+/** Older ones have not been tried. */
 const OLDEST_SERVER = 130_000;
 
 /** @throws OncekeyError `CONFIGURATION_INVALID` if the tables are missing or the server cannot be used, or `STORE_UNAVAILABLE`. */
@@ -20,10 +20,10 @@ export async function checkDatabase(run: RunStatement, tables: Tables, clock: Se
   try {
     const sentAtMs = systemClock.monotonicMs();
     const [row] = await run({ name: "oncekey_check", text: textOf(tables) }, []);
-    const [version, server, recovering, nowMs] = row ?? [];
+    const [version, server, readOnly, nowMs] = row ?? [];
     clock.seen(Number(nowMs), sentAtMs, systemClock.monotonicMs());
     if (Number(server) < OLDEST_SERVER) throw configurationError("postgresStore", [tooOld(Number(server))]);
-    if (recovering === "yes") throw configurationError("postgresStore", [READ_ONLY]);
+    if (readOnly === "yes") throw configurationError("postgresStore", [READ_ONLY]);
     const applied = Number(version ?? 0);
     if (applied < SCHEMA_VERSION) throw notMigrated(`version ${applied} of ${SCHEMA_VERSION}`);
     if (applied > SCHEMA_VERSION) throw configurationError("postgresStore", [tooNew(tables, applied)]);
@@ -34,11 +34,12 @@ export async function checkDatabase(run: RunStatement, tables: Tables, clock: Se
 
 function textOf({ migrations }: Tables): string {
   return `SELECT max(version)::text, current_setting('server_version_num'),
-    CASE WHEN pg_is_in_recovery() THEN 'yes' END, (extract(epoch FROM clock_timestamp()) * 1000)::bigint::text
+    CASE WHEN pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on' THEN 'yes' END, (extract(epoch FROM clock_timestamp()) * 1000)::bigint::text
     FROM ${migrations}`;
 }
 
-const READ_ONLY = "the server is a standby and read-only: connect to the primary";
+const READ_ONLY =
+  "the server is read-only (a standby, or default_transaction_read_only is on): connect to the primary";
 
 function tooOld(server: number): string {
   return `the server is Postgres ${Math.floor(server / 10_000)}; 13 or later is needed`;

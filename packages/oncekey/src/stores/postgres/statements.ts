@@ -61,6 +61,7 @@ export function statementsOf({ records, channel }: Tables) {
          WHERE r.key = held.key AND held.revision = $2::text::bigint RETURNING r.key)
        ${whatBecame(records, "gone")}`,
     ),
+    discard: { name: undefined, text: `DELETE FROM ${records} WHERE key = $1::text` },
     status: named(
       "status",
       `WITH ${CLOCK}

@@ -100,6 +100,7 @@ export function postgresStore<Tx>(
     find: coded(lookups.find),
     list: coded(lookups.list),
     purge: coded(lookups.purge),
+    discard: coded(lookups.discard),
     watch: watchers.watch,
     begin: (request) => beginSession({ ...place, driver, take: connections.takeForWork, endings }, request),
     join: (transaction) => joinTransaction(joins, transaction),

@@ -14,7 +14,7 @@ import type { StoredOutcome } from "../../core/record.js";
 import type { CommitOutcome, TransactionRequest, TransactionSession } from "../../core/store.js";
 import type { PostgresConnection, PostgresDriver } from "./driver.js";
 import { endsSession, unavailable } from "./faults.js";
-import { commitWork, completePlainly, messageOf, type WorkPlace } from "./work.js";
+import { commitWork, completePlainly, leave, messageOf, type WorkPlace } from "./work.js";
 
 export interface SessionPlace<Tx> extends WorkPlace {
   readonly driver: PostgresDriver<Tx>;
@@ -51,7 +51,7 @@ export function beginSession<Tx>(
       const connection = await place.take();
       const mark = await started(connection, place.driver, request);
       if (phase.kind !== "opening") {
-        await leave(connection, false);
+        await leave(connection);
         throw closed("it has ended");
       }
       const timer = systemClock.setTimer(tooOld, request.maxTransactionMs);
@@ -78,7 +78,8 @@ export function beginSession<Tx>(
     if (before.kind !== "open") return;
     before.timer.cancel();
     // A connection that is still busy cannot be told to roll back: losing it does the same.
-    await leave(before.connection, outstanding.count() > 0);
+    if (outstanding.count() > 0) before.connection.destroy();
+    else await leave(before.connection);
   }
 
   async function takeOpen(): Promise<PostgresConnection<Tx>> {
@@ -139,7 +140,7 @@ async function commitPhase<Tx>(
     case "open":
       phase.timer.cancel();
       if (what === "everything") return commitWork(place, phase, request, outcome);
-      await leave(phase.connection, false);
+      await leave(phase.connection);
       return completePlainly(place, request, outcome);
     case "aborted":
       return { kind: "refused", reason: messageOf(phase.error) };
@@ -164,20 +165,6 @@ async function started<Tx>(
   } catch (error) {
     connection.destroy();
     throw error;
-  }
-}
-
-/** Rolls back and gives the connection back; one that is `busy`, or that does not obey, is destroyed. */
-async function leave<Tx>(connection: PostgresConnection<Tx>, busy: boolean): Promise<void> {
-  if (busy || connection.isLost()) {
-    connection.destroy();
-    return;
-  }
-  try {
-    await connection.rollback();
-    connection.free();
-  } catch {
-    connection.destroy();
   }
 }
 

@@ -31,6 +31,17 @@ export interface OpenWork<Tx> {
 /** How long one waits between two looks at a record whose server cannot be reached. */
 const LOOK_AGAIN_MS = 100;
 
+/** Rolls back and gives the connection back; one that is lost, or that does not obey, is destroyed. */
+export async function leave<Tx>(connection: PostgresConnection<Tx>): Promise<void> {
+  try {
+    if (connection.isLost()) connection.destroy();
+    else await connection.rollback();
+    connection.free();
+  } catch {
+    connection.destroy();
+  }
+}
+
 export async function commitWork<Tx>(
   place: WorkPlace,
   work: OpenWork<Tx>,
@@ -42,13 +53,12 @@ export async function commitWork<Tx>(
   try {
     const completed = await completeInWork(place, work, request, outcome);
     if (completed.kind !== "completed") {
-      await connection.rollback();
-      connection.free();
+      await leave(connection);
       return completed;
     }
   } catch (error) {
     // COMMIT was not sent, so nothing happens whatever became of the rest.
-    connection.destroy();
+    await leave(connection);
     if (isOncekeyError(error, "RECORD_UNREADABLE")) throw error;
     return { kind: "refused", reason: messageOf(error) };
   } finally {
