@@ -56,11 +56,12 @@ export function createConnections({ source, most, prepare }: ConnectionsOptions)
     try {
       const session = sessionOn(await source.open(), drop);
       if (closed) throw closing();
-      await prepare(session);
-      give(session);
+      give(await setUp(session, prepare));
     } catch (error) {
       count -= 1;
       waiting.shift()?.fail(error);
+      // Whoever came while all connections were on their way has asked for none.
+      if (waiting.length > 0 && !closed) void open();
     }
   }
 
@@ -133,6 +134,18 @@ export function createConnections({ source, most, prepare }: ConnectionsOptions)
       await source.close();
     },
   };
+}
+
+/** One that cannot be set up is ended: nobody else knows of it. */
+async function setUp(session: Session, prepare: ConnectionsOptions["prepare"]): Promise<Session> {
+  try {
+    await prepare(session);
+    return session;
+  } catch (error) {
+    session.broken = true;
+    session.connection.destroy();
+    throw error;
+  }
 }
 
 /** @param onEnd called when the connection has ended by itself. */

@@ -1,5 +1,9 @@
 /** Servers and accounts are set up in many ways; the store's sessions are its own. */
-import { describe, expect, it } from "vitest";
+import { setTimeout as sleep } from "node:timers/promises";
+import mysql, { type RowDataPacket } from "mysql2/promise";
+import { fromMysql2, mysqlStore } from "oncekey/stores/mysql";
+import { describe, expect, it, onTestFinished } from "vitest";
+import type { MysqlDone, MysqlDriver, MysqlQuery } from "../../../src/stores/mysql/driver.js";
 import { bytesOf, claimRequest, repeatOf } from "../../../src/testing/requests.js";
 import { mariadbUrl, ownServer } from "../support/servers.js";
 import { beginWork, completionOf, openPool, openRows, openStore, resultOf } from "./fixture.js";
@@ -74,6 +78,39 @@ describe("on a server with nothing as the store would have it", () => {
     await store.close();
   });
 });
+
+describe("a server that is too old", () => {
+  it("is refused by each call, on connections that are ended again", async () => {
+    const pool = openPool(url);
+    const open = async (): Promise<number> => {
+      const [[row]] = await pool.query<RowDataPacket[]>(
+        "SELECT COUNT(*) AS n FROM information_schema.PROCESSLIST WHERE DB = DATABASE()",
+      );
+      return Number(row?.n);
+    };
+    const before = await open();
+    const store = mysqlStore(calledOld(fromMysql2(mysql.createPool, url)), { sweepIntervalMs: 0 });
+    onTestFinished(() => store.close());
+    for (let n = 0; n < 5; n += 1) {
+      await expect(store.claim(claimRequest())).rejects.toMatchObject({ code: "CONFIGURATION_INVALID" });
+    }
+    for (let tries = 0; tries < 50 && (await open()) > before; tries += 1) await sleep(20);
+    expect(await open()).toBeLessThanOrEqual(before);
+  });
+});
+
+/** The same, save that the server calls itself 5.7. */
+function calledOld(driver: MysqlDriver): MysqlDriver {
+  const records = driver.records();
+  async function open() {
+    const connection = await records.open();
+    const query = connection.query.bind(connection) as (options: MysqlQuery, done: MysqlDone) => unknown;
+    const old = (options: MysqlQuery, done: MysqlDone) =>
+      query({ ...options, sql: options.sql.replace("VERSION()", "'5.7.44'") }, done);
+    return Object.assign(connection, { query: old });
+  }
+  return { ...driver, records: () => ({ ...records, open }) };
+}
 
 describe("results", () => {
   it.each([0, 1, MIB, 3 * MIB])("of %i bytes come back as they were", async (size) => {
