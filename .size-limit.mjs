@@ -19,7 +19,7 @@ const budgets = {
   "./presets": 1,
   "./stores": 6,
   "./stores/memory": 10,
-  "./stores/mysql": 24,
+  "./stores/mysql": 23,
   "./stores/postgres": 24,
   "./stores/redis": 16,
   "./stores/sqlite": 16,

@@ -25,7 +25,7 @@ import type { Database } from "./database.js";
 import { faultOf } from "./driver.js";
 import type { Records } from "./records.js";
 
-export type RecordCalls = Pick<
+type RecordCalls = Pick<
   RemoteStore,
   "claim" | "extend" | "complete" | "release" | "markUnknown" | "reconcile" | "resolve"
 >;

@@ -9,6 +9,7 @@ import { describeRecord, type RecordInfo, type RecordKey } from "../../core/reco
 import type { KeyStatus } from "../../core/store.js";
 import { currentRecord, statusOf } from "../../core/transitions.js";
 import type { RecordRow } from "../rows.js";
+import { statusOrFree } from "../unreadable.js";
 import type { Database } from "./database.js";
 import { lockText, type Records } from "./records.js";
 import { bodyBytesOf, decodeRecord, SERVER_NOW, WITHOUT_BODY } from "./rows.js";
@@ -28,7 +29,7 @@ export async function statusOfAll(
     const found = new Map(rows.map((row) => [row.key as RecordKey, row]));
     for (const key of some) {
       const row = found.get(key);
-      states.push(statusOf(row && decodeRecord(row), nowMs));
+      states.push(statusOrFree(() => statusOf(row && decodeRecord(row), nowMs)));
     }
   }
   return states;
@@ -50,6 +51,11 @@ export function infoOf(row: RecordRow, nowMs: number): RecordInfo {
   const bodyBytes = bodyBytesOf(row);
   const tombstone = record.state === "completed" && bodyBytes === undefined;
   return { ...describeRecord(record, nowMs), tombstone, resultBytes: bodyBytes ?? 0 };
+}
+
+/** Removes what lies under a key, readable or not. */
+export async function discardRecord({ tables, within }: Database, key: RecordKey): Promise<void> {
+  await within((ask) => ask(`DELETE FROM ${tables.records} WHERE \`key\` = ${literal(key)}`));
 }
 
 /** Removed in one transaction. */

@@ -34,7 +34,7 @@ export interface Records {
   patient(patienceMs: number): RemoteRecords<number>;
 }
 
-export interface Rows {
+interface Rows {
   readonly rows: readonly RecordRow[];
   readonly nowMs: number;
 }

@@ -17,7 +17,7 @@ import { openDatabase } from "./database.js";
 import { faultOf, type MysqlDriver, unavailable } from "./driver.js";
 import { joinTransaction } from "./join.js";
 import { listRecords } from "./list.js";
-import { findRecord, purgeRecords, statusOfAll } from "./lookups.js";
+import { discardRecord, findRecord, purgeRecords, statusOfAll } from "./lookups.js";
 import { type MysqlStoreOptions, type Settings, settingsOf } from "./options.js";
 import { pinInTransaction } from "./pin.js";
 import { createRecords, heldTooLong } from "./records.js";
@@ -108,6 +108,7 @@ export function mysqlStore(driver: MysqlDriver, options: MysqlStoreOptions = {})
     find: coded((key) => findRecord(records, key)),
     list: coded((request) => listRecords(database, request)),
     purge: coded(purge),
+    discard: coded((key) => discardRecord(database, key)),
     watch: watchers.watch,
     begin(request) {
       if (closing !== undefined) throw closedError();
