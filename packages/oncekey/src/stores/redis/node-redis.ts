@@ -17,6 +17,7 @@ import {
   reconnectDelayMs,
   type Timeouts,
 } from "./driver.js";
+import { watchSilence } from "./silence.js";
 
 /** What is asked of a client made by `createClient` or `createCluster`: its settings, and a duplicate. */
 export interface NodeRedisClient {
@@ -28,7 +29,7 @@ export interface NodeRedisClient {
 interface Duplicate {
   connect(): Promise<unknown>;
   sSubscribe(channel: string, listener: () => unknown): Promise<unknown>;
-  sUnsubscribe(channel: string): Promise<unknown> | undefined;
+  sUnsubscribe(channel: string, listener: () => unknown): Promise<unknown> | undefined;
   on(event: string, listener: () => void): unknown;
   destroy(): void;
 }
@@ -119,33 +120,35 @@ function openSingle(client: NodeRedisClient, events: RedisEvents, timeouts: Time
     one.connect().catch(ignore);
     return one;
   };
-  const connectCommands = (): Single => {
+  const connectCommands = () => {
     const one = connect(events.connected, {});
     one.on("reconnecting", () => events.lost());
-    return one;
+    return { client: one, owing: watchSilence(timeouts, replace) };
   };
+  function replace(): void {
+    commands.client.destroy();
+    events.lost();
+    commands = connectCommands();
+  }
   let commands = connectCommands();
   let renewedAtMs = Number.NEGATIVE_INFINITY;
   // Subscriptions may wait for their server: they change nothing there. They are renewed before it is ready again.
   const listener = connect(events.listening, { disableOfflineQueue: false });
   const send = (_key: string, command: readonly RedisArgument[]) =>
-    commands.sendCommand([...command]) as Promise<RedisReply>;
+    commands.owing(commands.client.sendCommand([...command]) as Promise<RedisReply>);
   return {
     send,
     sendBeside: send,
     nodes: async () => [{ address: "the server", send: (command) => send("", command) }],
-    subscribe: async (key) => void (await listener.sSubscribe(key, () => events.published(key))),
-    unsubscribe: (key) => void listener.sUnsubscribe(key)?.catch(ignore),
+    ...subscriptionsOn(listener, events),
     renew() {
       // All answers that were under way say the same.
       if (systemClock.monotonicMs() - renewedAtMs < RENEW_EVERY_MS) return;
       renewedAtMs = systemClock.monotonicMs();
-      commands.destroy();
-      events.lost();
-      commands = connectCommands();
+      replace();
     },
     close() {
-      commands.destroy();
+      commands.client.destroy();
       listener.destroy();
     },
   };
@@ -188,13 +191,36 @@ function openCluster(client: NodeRedisClient, events: RedisEvents, timeouts: Tim
     sendBeside: send,
     nodes: () =>
       Promise.all(commands.masters.toSorted((a, b) => (a.address < b.address ? -1 : 1)).map(nodeOf)),
-    subscribe: async (key) => void (await commands.sSubscribe(key, () => events.published(key))),
-    unsubscribe: (key) => void commands.sUnsubscribe(key)?.catch(ignore),
+    ...subscriptionsOn(commands, events),
     // The client itself follows what the cluster says of its nodes.
     renew: ignore,
     close() {
       closed = true;
       commands.destroy();
+    },
+  };
+}
+
+/**
+ * The client is told which listener it is to drop: told of the channel alone it also drops one that was added before the server
+ * had answered, which then hears nothing any more.
+ */
+function subscriptionsOn(
+  client: Duplicate,
+  { published }: RedisEvents,
+): Pick<RedisConnection, "subscribe" | "unsubscribe"> {
+  const listeners = new Map<string, () => void>();
+  return {
+    async subscribe(key) {
+      const listener = (): void => published(key);
+      listeners.set(key, listener);
+      await client.sSubscribe(key, listener);
+    },
+    unsubscribe(key) {
+      const listener = listeners.get(key);
+      if (listener === undefined) return;
+      listeners.delete(key);
+      void client.sUnsubscribe(key, listener)?.catch(ignore);
     },
   };
 }

@@ -28,6 +28,27 @@ describe.each(FAMILIES)("waking, with %s", (family) => {
     expect(wokenAtMs - completedAtMs).toBeLessThan(200);
   });
 
+  it("comes to whoever watches at the moment that another has stopped", async () => {
+    const prefix = `again-${family}:`;
+    const [store, other] = [openStore(family, url, { prefix }), openStore(family, url, { prefix })];
+    const claim = claimOf();
+    await other.claim(claim);
+    const first = store.watch?.(claim.key, () => undefined);
+    const channel = `${prefix}${claim.key}`;
+    const redis = outsider(url);
+    await until(async () => (await redis.pubsub("SHARDNUMSUB", channel))[1] === 1, "listening");
+    first?.close();
+    let wakeUps = 0;
+    store.watch?.(claim.key, () => {
+      wakeUps += 1;
+    });
+    // What was asked of the server until now is behind it.
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    expect(wakeUps).toBe(0);
+    await other.complete(completionOf(claim));
+    await until(() => wakeUps > 0, "the wake-up", 2_000);
+  });
+
   it("what was published while the subscriber was away is found by one reading", async () => {
     const server = await ownServer("redis");
     onTestFinished(server.close);
