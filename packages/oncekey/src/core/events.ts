@@ -41,7 +41,8 @@ export type StoreCall =
   | "list"
   | "commit"
   | "rollback"
-  | "pin";
+  | "pin"
+  | "discard";
 
 interface OfOperation {
   readonly operation: string;

@@ -8,7 +8,7 @@
  */
 import type { Call } from "./call.js";
 import type { Engine } from "./engine.js";
-import { OncekeyError, unreachable } from "./errors.js";
+import { isOncekeyError, OncekeyError, unreachable } from "./errors.js";
 import type { StoreCall } from "./events.js";
 import { identify, MISSING_SCOPE, partsOf, type ScopeValue, scopeId, scopeValueOf } from "./key.js";
 import { MAX_PAGE } from "./limits.js";
@@ -142,7 +142,8 @@ async function apply(
 ): Promise<OperatorOutcome> {
   refuse("Operator note", noteProblems(note));
   const { engine } = desk;
-  const record = await find(desk, target);
+  const record = await findToChange(desk, target, note, action);
+  if (record === "discarded") return { kind: "applied", effectiveAfterMs: 0 };
   if (record === undefined) return { kind: "absent" };
   if (record.state === "completed" && action !== "forget") {
     throw new OncekeyError(
@@ -182,6 +183,38 @@ async function apply(
       throw new OncekeyError("RECORD_CHANGED", "The record has changed since it was looked at. Look again.");
     default:
       return unreachable(resolved);
+  }
+}
+
+/**
+ * What cannot be read can still be forgotten. Nobody can tell whether its work runs, so that has to be accepted in as many
+ * words as for a live claim.
+ */
+async function findToChange(
+  desk: Desk,
+  target: RecordTarget,
+  { by, reason, evenIfLive }: OperatorNote,
+  action: "release" | "forget" | "resolve",
+): Promise<RecordInfo | "discarded" | undefined> {
+  const { engine } = desk;
+  try {
+    return await find(desk, target);
+  } catch (error) {
+    const discard = engine.store.discard?.bind(engine.store);
+    if (!isOncekeyError(error, "RECORD_UNREADABLE") || action !== "forget" || discard === undefined)
+      throw error;
+    const key = keyOf(desk, target);
+    if (evenIfLive !== true) {
+      // biome-ignore lint/style/useErrorCause: OncekeyError takes it among its details.
+      throw new OncekeyError(
+        "CLAIM_LIVE",
+        "The record cannot be read, so nobody can tell whether its work is running. To remove it all the same, say evenIfLive.",
+        { cause: error },
+      );
+    }
+    await ask(desk, "discard", () => discard(key));
+    engine.emit({ type: "operator", operation: "unreadable", key, action, by, reason });
+    return "discarded";
   }
 }
 

@@ -176,7 +176,10 @@ export interface Store<Tx = unknown, Held = never> {
   /** Applies a verdict if the record still has `version`. */
   resolve(request: ResolveRequest): Promise<ResolveOutcome>;
 
-  /** The state of many keys in one round trip, in the order asked. */
+  /**
+   * The state of many keys in one round trip, in the order asked. One that cannot be read is `lapsed`, by nobody: whoever claims
+   * it is told, and the others are not disturbed.
+   */
   status(keys: readonly RecordKey[]): Promise<readonly KeyStatus[]>;
   /** Calls `wake` soon after `key` was completed, released, made unknown or resolved. May wake too often or, rarely, not at all. */
   watch?(key: RecordKey, wake: WakeUp): Watch;
@@ -186,6 +189,12 @@ export interface Store<Tx = unknown, Held = never> {
   list(request: ListRequest): Promise<RecordPage>;
   /** Removes up to `limit` expired records; never a live claim, never an unknown one. Returns how many. */
   purge(limit: number): Promise<number>;
+
+  /**
+   * Removes whatever lies under `key`, also what cannot be read: for an operator who has looked at it by other means. A store in
+   * which nothing can be damaged need not have it.
+   */
+  discard?(key: RecordKey): Promise<void>;
 
   /** Opens a transaction for `"exactly-once"`. A store without transactions does not have it. */
   begin?(request: TransactionRequest): TransactionSession<Tx>;

@@ -11,7 +11,14 @@ import { STORE_METHODS, type StoreMethod } from "../core/store-checks.js";
 /** Called instead of the store; `next` asks it. */
 export type Interception = (request: unknown, next: () => Promise<unknown>) => Promise<unknown>;
 
-const OPTIONAL = ["notices", "watch", "begin", "join", "pin"] as const satisfies readonly (keyof Store)[];
+const OPTIONAL = [
+  "notices",
+  "discard",
+  "watch",
+  "begin",
+  "join",
+  "pin",
+] as const satisfies readonly (keyof Store)[];
 
 type Ask = (request: unknown) => unknown;
 

@@ -1,6 +1,6 @@
 /** What an operator without types gives wrong must not look like "there are none". */
 import { describe, expect, it } from "vitest";
-import { isOncekeyError } from "../../src/core/errors.js";
+import { isOncekeyError, OncekeyError } from "../../src/core/errors.js";
 import { createIdempotency } from "../../src/core/idempotency.js";
 import { memoryStore } from "../../src/stores/memory/index.js";
 import { codeOf } from "./processes.js";
@@ -90,5 +90,26 @@ describe("an operator", () => {
     expect(await problemsOf(idempotency.release(TARGET, { ...NOTE, evenIfLive: "yes" } as never))).toEqual([
       "evenIfLive must be true or false",
     ]);
+  });
+
+  it("can forget what cannot be read, in so many words, and do nothing else with it", async () => {
+    const discarded: string[] = [];
+    const events: unknown[] = [];
+    const unreadable = () => Promise.reject(new OncekeyError("RECORD_UNREADABLE", "damaged"));
+    const discard = async (key: string) => void discarded.push(key);
+    const store = { ...memoryStore({ sweepIntervalMs: 0 }), find: unreadable, discard };
+    const idempotency = createIdempotency({ store, onEvent: (event) => void events.push(event) });
+    expect(await codeOf(idempotency.release(TARGET, { ...NOTE, evenIfLive: true }))).toBe(
+      "RECORD_UNREADABLE",
+    );
+    expect(await codeOf(idempotency.forget(TARGET, NOTE))).toBe("CLAIM_LIVE");
+    expect([discarded, events]).toEqual([[], []]);
+    const forgotten = await idempotency.forget(TARGET, { ...NOTE, evenIfLive: true });
+    expect(forgotten).toEqual({ kind: "applied", effectiveAfterMs: 0 });
+    expect(discarded).toEqual([expect.stringMatching(/^[\w-]{43}$/)]);
+    expect(events).toEqual([expect.objectContaining({ type: "operator", action: "forget", ...NOTE })]);
+    const { discard: _, ...poor } = store;
+    const helpless = createIdempotency({ store: poor });
+    expect(await codeOf(helpless.forget(TARGET, { ...NOTE, evenIfLive: true }))).toBe("RECORD_UNREADABLE");
   });
 });

@@ -17,6 +17,8 @@ bindStoreContract(
       joining: NO_DATABASE,
       pinning: NO_DATABASE,
       "a record that cannot be read is an error, never no record": "nothing can damage an object in memory",
+      "an unreadable record disturbs nobody else's waiting, and an operator can remove it":
+        "nothing can damage an object in memory",
       "an unreadable record does not spoil the batch that it is in": "nothing can damage an object in memory",
       "one connection that is closed leaves the others working": NO_OTHER,
     },

@@ -28,6 +28,7 @@ export function statementsOf({ records, channel }: Tables) {
     claim: named("claim", claimOf(records)),
     complete: named("complete", completeOf(records)),
     completeInWork: named("complete_in_work", completeInWorkOf(records)),
+    prepareEnd: prepareEndOf(records),
     extend: named("extend", extendOf(records)),
     release: named(
       "release",
@@ -125,6 +126,19 @@ function completeOf(records: string): string {
       expires_at = ${later("held.now", "held.retention_ms")}, revision = r.revision + 1, head = held.head,
       body = CASE WHEN held.bytes IS NOT NULL THEN substring($7::bytea FROM held.starts FOR held.bytes) END
     FROM held WHERE r.key = held.key RETURNING r.key`;
+}
+
+/**
+ * The same, prepared under a name of SQL, so that it can go together with the COMMIT after it. Nothing completed is a division by
+ * zero, which keeps the COMMIT from being run.
+ */
+function prepareEndOf(records: string): string {
+  return `PREPARE oncekey_end (text, text, float8, text, bytea) AS
+    WITH ${CLOCK}, changed AS (
+      UPDATE ${records} r SET state = 'completed', retention_ms = $3, changed_at = clock.now,
+        expires_at = ${later("clock.now", "$3")}, revision = r.revision + 1, head = $4, body = $5
+      FROM clock WHERE r.key = $1 AND r.token = $2 AND ${OPEN_CLAIM} RETURNING r.key)
+    SELECT 1 / count(*) FROM changed`;
 }
 
 /**

@@ -106,6 +106,10 @@ export function redisStore(driver: RedisDriver, options: RedisStoreOptions = {})
       return found?.glance && infoOf(found.glance, found.nowMs);
     },
     list: (request) => listRecords({ wire, records, prefix, nodes: connection.nodes, monotonicMs }, request),
+    async discard(key) {
+      await wire.ready();
+      await wire.command(records.nameOf(key), ["DEL", records.nameOf(key)]);
+    },
     // Redis removes what has expired by itself.
     purge: async () => wire.ready().then(() => 0),
     async close() {

@@ -53,6 +53,25 @@ export function enqueueTransition<Outcome>(
   });
 }
 
+/** Removes what lies under a key, readable or not. */
+export function enqueueDiscard(
+  submit: (entry: Entry) => void,
+  waitMs: number,
+  key: RecordKey,
+): Promise<void> {
+  return new Promise((resolve, reject) => {
+    submit({
+      key,
+      bytes: 0,
+      endsAtMs: monotonicMs() + waitMs,
+      tryReading: () => false,
+      perform: (records) => records.discard(key),
+      answer: () => resolve(),
+      fail: reject,
+    });
+  });
+}
+
 /** Removes up to `limit` expired records in one transaction. */
 export function enqueuePurge(submit: (entry: Entry) => void, waitMs: number, limit: number): Promise<number> {
   return new Promise((resolve, reject) => {

@@ -9,6 +9,7 @@ import type { RecordKey, StoredRecord } from "../../core/record.js";
 import type { KeyStatus } from "../../core/store.js";
 import { type Change, statusOf } from "../../core/transitions.js";
 import { COLUMNS, decodeRow, encodeRow } from "../rows.js";
+import { statusOrFree } from "../unreadable.js";
 import { judged, type Moment } from "./clocks.js";
 import type { SqliteConnection, SqliteRow, SqliteStatement } from "./driver.js";
 import type { Tables } from "./schema.js";
@@ -25,6 +26,8 @@ export interface Records {
   apply<Outcome>(key: RecordKey, transition: Transition<Outcome>, moment: Moment): Applied<Outcome>;
   /** The states of up to `MAX_STATUS` keys, in the order asked. */
   status(keys: readonly RecordKey[], moment: Moment): readonly KeyStatus[];
+  /** Removes what lies under a key, readable or not. */
+  discard(key: RecordKey): void;
   /** Removes up to `limit` expired records; returns how many. */
   purge(limit: number, moment: Moment): number;
   /** Changes when another connection has written. */
@@ -100,9 +103,15 @@ export function prepareRecords(connection: SqliteConnection, tables: Tables): Re
     },
     status(keys, moment) {
       const rows = statement(statements.status).all([JSON.stringify(keys)]);
-      const found = new Map(rows.map((row) => [row.key, judged(decodeRow(row), moment)]));
-      return keys.map((key) => statusOf(found.get(key), moment.nowMs));
+      const found = new Map(rows.map((row) => [row.key, row]));
+      return keys.map((key) =>
+        statusOrFree(() => {
+          const row = found.get(key);
+          return statusOf(row && judged(decodeRow(row), moment), moment.nowMs);
+        }),
+      );
     },
+    discard: (key) => void statement(statements.remove).run([key]),
     purge(limit, { nowMs, sinceJumpMs }) {
       // Number.MAX_SAFE_INTEGER stands for "never": SQLite's infinity is no integer.
       const quietMs = Math.min(Math.floor(sinceJumpMs), Number.MAX_SAFE_INTEGER);

@@ -20,7 +20,7 @@ import {
 import type { RemoteStore } from "../remote-store.js";
 import { startSweep } from "../sweep.js";
 import type { Entry } from "./batch.js";
-import { enqueuePurge, enqueueTransition, type TransitionCall } from "./calls.js";
+import { enqueueDiscard, enqueuePurge, enqueueTransition, type TransitionCall } from "./calls.js";
 import { type Moment, watchClocks } from "./clocks.js";
 import type { SqliteDriver } from "./driver.js";
 import { type DatabaseFile, openFile } from "./file.js";
@@ -123,6 +123,7 @@ export function sqliteStore(
     list: (request) =>
       listRecords({ connection: connections.records, tables, moment, read: file.read }, request),
     purge,
+    discard: (key) => enqueueDiscard(submit, waitMs, key),
     watch: watchers.watch,
     begin: (request) => beginSession(place, request),
     close() {

@@ -58,7 +58,7 @@ export function replayTier<Tx, Held = never>(
     shared: shared === undefined ? undefined : createShared(shared, clock, sharedTimeoutMs),
     asking: new Set(),
   };
-  const { notices, watch, begin, join, pin, warnings } = store;
+  const { notices, discard, watch, begin, join, pin, warnings } = store;
   return {
     name: store.name,
     traits: store.traits,
@@ -82,6 +82,13 @@ export function replayTier<Tx, Held = never>(
     find: (key) => store.find(key),
     list: (request) => store.list(request),
     purge: (limit) => store.purge(limit),
+    ...(discard && {
+      async discard(key) {
+        await discard.call(store, key);
+        tier.held.remove(key);
+        await tier.shared?.remove(key);
+      },
+    }),
     ...(watch && { watch: watch.bind(store) }),
     ...(begin && { begin: (request) => holding(tier, begin.call(store, request), request) }),
     ...(join && { join: join.bind(store) }),

@@ -3,7 +3,7 @@
  * The contract of faults and of the end: an unreadable record is an error, and a closed store says so.
  */
 import { claimRequest, identityOf, newToken, repeatOf } from "../requests.js";
-import { equal, has, kind, refuses } from "./check.js";
+import { equal, has, kind, ok, refuses } from "./check.js";
 import { group } from "./context.js";
 import { completion, releaseOf, versionIn } from "./scenes.js";
 
@@ -39,6 +39,23 @@ export const ending = group("ending", [
       const answers = await Promise.all(others.map((request) => store.complete(completion(request))));
       await refused;
       for (const answer of answers) equal(answer, { kind: "completed", how: "stored" }, "a stranger");
+    },
+  },
+  {
+    name: "an unreadable record disturbs nobody else's waiting, and an operator can remove it",
+    why: "One damaged key would wake every waiter of the process, and stay for ever.",
+    async run(context) {
+      const { store, damage } = context;
+      const [request, neighbour] = [claimRequest(), claimRequest()];
+      for (const one of [request, neighbour]) await store.claim(one);
+      await damage(request.key);
+      const [damaged, other] = await store.status([request.key, neighbour.key]);
+      has(damaged, { state: "lapsed", holder: undefined }, "its own status");
+      has(other, { state: "claimed", holder: neighbour.token }, "its neighbour's");
+      ok(store.discard, "the store can discard nothing");
+      await store.discard(request.key);
+      await store.discard(request.key);
+      has(await store.claim(repeatOf(request)), { kind: "claimed", attempt: 1 }, "the next claim");
     },
   },
   {

@@ -14,6 +14,7 @@ const BEYOND_MEMORY = new Set([
     .map(({ name }) => name),
   "a record that cannot be read is an error, never no record",
   "an unreadable record does not spoil the batch that it is in",
+  "an unreadable record disturbs nobody else's waiting, and an operator can remove it",
   "one connection that is closed leaves the others working",
 ]);
 
