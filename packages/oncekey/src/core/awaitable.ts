@@ -2,7 +2,7 @@
  * @module
  * Answers that may be there at once.
  *
- * A promise for each step of a request costs more than the steps (measured: two thirds of the time that a protected
+ * A promise for each step of a request costs more than the steps (measured: about half of the time that a protected
  * request takes longer). So whatever can answer without waiting does, and only a real wait makes a promise.
  *
  * Invariant: `started` turns what is thrown at once into a rejection, so that a step fails in one way only.
