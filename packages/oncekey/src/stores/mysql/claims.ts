@@ -7,6 +7,7 @@
  * and not committed is in flight; its row can be seen by a read of uncommitted data, so nobody has to wait for it.
  */
 import { systemClock } from "../../core/clock.js";
+import { OncekeyError } from "../../core/errors.js";
 import { compareFingerprints } from "../../core/fingerprint.js";
 import type { RecordKey, StoredRecord } from "../../core/record.js";
 import type { ClaimOutcome, ClaimRequest } from "../../core/store.js";
@@ -14,8 +15,9 @@ import { claimRecord } from "../../core/transitions.js";
 import type { BatchPort } from "../batches.js";
 import { changeRemotely, type Reading } from "../compare-and-set.js";
 import type { RecordRow } from "../rows.js";
+import { createServerClock, type ServerClock } from "../server-clock.js";
 import type { Database } from "./database.js";
-import { faultOf } from "./driver.js";
+import { errnoOf, faultOf } from "./driver.js";
 import { batchFaultOf } from "./faults.js";
 import {
   heldTooLong,
@@ -27,7 +29,7 @@ import {
   readingOf,
   selectText,
 } from "./records.js";
-import { ALL, insertText, newRevision, SERVER_NOW } from "./rows.js";
+import { ALL, EPOCH, insertText, newRevision, SERVER_NOW } from "./rows.js";
 import { withoutWaiting } from "./server.js";
 import { literal } from "./sql.js";
 
@@ -38,13 +40,21 @@ export type ClaimAnswer =
   /** Not committed yet, so nobody can say what it will be. */
   | { readonly kind: "being-written"; readonly outcome: ClaimOutcome };
 
+interface Place {
+  readonly database: Database;
+  readonly clock: ServerClock;
+}
+
 export function claimBatches(database: Database): BatchPort<ClaimRequest, ClaimAnswer> {
-  const send = (requests: readonly ClaimRequest[]) => sendClaims(database, requests);
+  const place: Place = { database, clock: createServerClock() };
   return {
     keyOf: ({ key }) => key,
     bytesOf: ({ operation, label }) => 2 * (operation.length + (label?.length ?? 0)),
-    send: (asked) => send(asked.map(({ request }) => request)),
-    alone: ({ request, endsAtMs }) => claimAlone(send, request, endsAtMs),
+    send(asked) {
+      const requests = asked.map(({ request }) => request);
+      return sendClaims(place, requests, Math.max(...asked.map(({ endsAtMs }) => endsAtMs)));
+    },
+    alone: ({ request, endsAtMs }) => claimAlone(place, request, endsAtMs),
     // The others of a key come to the record that the first has left.
     judge: (_request, _first, answer) => (answer.kind === "claimed" ? { ...answer, kind: "met" } : answer),
     faultOf: batchFaultOf,
@@ -96,20 +106,58 @@ async function claimMet(
 }
 
 async function sendClaims(
-  database: Database,
+  place: Place,
   requests: readonly ClaimRequest[],
+  endsAtMs: number,
 ): Promise<readonly (ClaimAnswer | undefined)[]> {
   try {
-    return await insertAndRead(database, requests);
+    return await insertInTime(place, requests, endsAtMs);
   } catch (error) {
     if (faultOf(error) !== "held") throw error;
-    return lookPast(database, requests);
+    return lookPast(place, requests, endsAtMs);
   }
 }
 
-async function insertAndRead(
-  database: Database,
+/** Too late by the server's clock, and in time by ours: the server's was set, and is looked at again. */
+async function insertInTime(
+  place: Place,
   requests: readonly ClaimRequest[],
+  endsAtMs: number,
+): Promise<readonly (ClaimAnswer | undefined)[]> {
+  try {
+    return await insertAndRead(place, requests, endsAtMs);
+  } catch (error) {
+    if (errnoOf(error) !== TOO_LATE) throw error;
+    if (systemClock.monotonicMs() >= endsAtMs) throw tooLate(error);
+  }
+  const sentAtMs = systemClock.monotonicMs();
+  const nowMs = nowOf((await place.database.ask(NOW)) as readonly RecordRow[]);
+  place.clock.seen(nowMs, sentAtMs, systemClock.monotonicMs());
+  return insertAndRead(place, requests, endsAtMs);
+}
+
+function tooLate(cause: unknown): OncekeyError<"STORE_UNAVAILABLE"> {
+  const message = "The database was reached too late. Nothing was claimed; try again.";
+  return new OncekeyError("STORE_UNAVAILABLE", message, { retryAfterMs: 1_000, cause });
+}
+
+/** What the server says of a subquery that gives more than the one row it may. */
+const TOO_LATE = 1242;
+
+/**
+ * Fails after an instant of the server's clock, and with it everything that follows in the same round trip: a claim that lay on
+ * the way while its caller was refused is not made any more.
+ */
+function inTime(serverMs: number | undefined): readonly string[] {
+  if (serverMs === undefined) return [];
+  const end = `${EPOCH} + INTERVAL ${Math.ceil(serverMs)}*1000 MICROSECOND`;
+  return [`SELECT (SELECT 1 UNION ALL SELECT 2 FROM DUAL WHERE ${SERVER_NOW}>=${end}) AS in_time`];
+}
+
+async function insertAndRead(
+  { database, clock }: Place,
+  requests: readonly ClaimRequest[],
+  endsAtMs: number,
 ): Promise<readonly (ClaimAnswer | undefined)[]> {
   const { tables, ask, ready } = database;
   const { flavor } = await ready();
@@ -118,13 +166,16 @@ async function insertAndRead(
   const revisions = requests.map(newRevision);
   const rows = requests.map((request, index) => [newRecord(request), revisions[index] ?? 0] as const);
   const insert = insertText(table, literal, rows, SERVER_NOW);
+  const sentAtMs = systemClock.monotonicMs();
   const statements = [
+    ...inTime(clock.at(endsAtMs)),
     ...withoutWaiting(flavor, selectText(table, "1", keys), insert),
     NOW,
     selectText(table, ALL, keys),
   ];
   const results = (await ask(statements.join(";"))) as readonly (readonly RecordRow[])[];
   const nowMs = nowOf(results.at(-2) ?? []);
+  clock.seen(nowMs, sentAtMs, systemClock.monotonicMs());
   const found = rowsByKey(results.at(-1) ?? []);
   return requests.map(({ key }, index) => {
     const row = found.get(key);
@@ -144,10 +195,11 @@ function newRecord(request: ClaimRequest): StoredRecord {
 
 /** Some of the rows are being written by others: tells which these are, and claims the rest. */
 async function lookPast(
-  database: Database,
+  place: Place,
   requests: readonly ClaimRequest[],
+  endsAtMs: number,
 ): Promise<readonly (ClaimAnswer | undefined)[]> {
-  const { tables, ask } = database;
+  const { tables, ask } = place.database;
   const keys = requests.map(({ key }) => key);
   const uncommitted = "SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED";
   const select = selectText(tables.records, ALL, keys);
@@ -165,7 +217,7 @@ async function lookPast(
   });
   const free = requests.filter((_, index) => answers[index] === undefined);
   if (free.length === 0) return answers;
-  const claimed = await insertAndRead(database, free).catch((error: unknown) => {
+  const claimed = await insertInTime(place, free, endsAtMs).catch((error: unknown) => {
     if (faultOf(error) !== "held") throw error;
     return [];
   });
@@ -173,13 +225,9 @@ async function lookPast(
   return requests.map(({ key }, index) => answers[index] ?? byKey.get(key));
 }
 
-async function claimAlone(
-  send: (requests: readonly ClaimRequest[]) => Promise<readonly (ClaimAnswer | undefined)[]>,
-  request: ClaimRequest,
-  endsAtMs: number,
-): Promise<ClaimAnswer> {
+async function claimAlone(place: Place, request: ClaimRequest, endsAtMs: number): Promise<ClaimAnswer> {
   for (;;) {
-    const [answer] = await send([request]);
+    const [answer] = await sendClaims(place, [request], endsAtMs);
     if (answer !== undefined) return answer;
     if (systemClock.monotonicMs() >= endsAtMs) throw heldTooLong(undefined);
     await pause(Math.random() * LONGEST_PAUSE_MS);

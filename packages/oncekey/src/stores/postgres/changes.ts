@@ -11,11 +11,11 @@ import type { RecordKey, StoredRecord } from "../../core/record.js";
 import type { Change } from "../../core/transitions.js";
 import { changeRemotely, type Reading } from "../compare-and-set.js";
 import { COLUMNS } from "../rows.js";
+import type { ServerClock } from "../server-clock.js";
 import { paramsOf, recordOf } from "./codec.js";
 import type { RunStatement } from "./connections.js";
 import type { PostgresParam } from "./driver.js";
 import type { Settings } from "./options.js";
-import type { ServerClock } from "./server-clock.js";
 import type { LockStrength, Statements } from "./statements.js";
 
 export type Transition<Outcome> = (stored: StoredRecord | undefined, nowMs: number) => Change<Outcome>;

@@ -6,11 +6,11 @@
  */
 import { systemClock } from "../../core/clock.js";
 import { configurationError } from "../../core/errors.js";
+import type { ServerClock } from "../server-clock.js";
 import type { RunStatement } from "./connections.js";
 import type { PostgresConnection } from "./driver.js";
 import { notMigrated, unavailable } from "./faults.js";
 import { postgresMigrations, SCHEMA_VERSION, type Tables } from "./schema.js";
-import type { ServerClock } from "./server-clock.js";
 
 /** Older ones have not been tried. */
 const OLDEST_SERVER = 130_000;

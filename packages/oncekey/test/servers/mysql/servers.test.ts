@@ -161,3 +161,19 @@ describe("results", () => {
     await store.close();
   });
 });
+
+describe("a server that stands still", () => {
+  it("does not make a claim that reached it before and was refused meanwhile", async () => {
+    const server = await ownServer("mariadb");
+    const { store, another } = await openStore(server.url, { timeoutMs: 400, connections: 1 });
+    const outside = another({ timeoutMs: 5_000 });
+    await Promise.all([store.claim(claimRequest()), outside.claim(claimRequest())]);
+    const request = claimRequest();
+    await server.pause();
+    await expect(store.claim(request)).rejects.toMatchObject({ code: "STORE_UNAVAILABLE" });
+    await server.resume();
+    await sleep(500);
+    expect(await outside.find(request.key)).toBeUndefined();
+    await Promise.all([store.close(), outside.close()]);
+  });
+});
