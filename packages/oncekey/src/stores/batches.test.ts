@@ -178,6 +178,20 @@ describe("a server that is slow", () => {
     expect(await Promise.all([first, second])).toEqual(["a=0", "b=0"]);
   });
 
+  it("takes one that is larger than all that may wait, and then no more until it is answered", async () => {
+    const { send, release } = heldBack();
+    const { batches } = recorded({ send });
+    const huge = batches.submit({ ...ask("huge"), bytes: 100 * 1_048_576 });
+    await expect(batches.submit(ask("too many"))).rejects.toMatchObject({ code: "STORE_UNAVAILABLE" });
+    await turn();
+    release();
+    expect(await huge).toBe("huge=0");
+    const next = batches.submit(ask("next"));
+    await turn();
+    release();
+    expect(await next).toBe("next=0");
+  });
+
   it("refuses more than can wait, and takes calls again afterwards", async () => {
     const { send, release, waiting } = heldBack();
     const { batches } = recorded({ send });

@@ -47,7 +47,8 @@ export function createBatches<Request, Answer>(
 
   function submit(request: Request): Promise<Answer> {
     const bytes = port.bytesOf(request);
-    if (pending >= MAX_PENDING || pendingBytes + bytes > MAX_PENDING_BYTES) return Promise.reject(overflow());
+    // By what waits already: a result that is larger than the bound itself could never be stored otherwise.
+    if (pending >= MAX_PENDING || pendingBytes >= MAX_PENDING_BYTES) return Promise.reject(overflow());
     pending += 1;
     pendingBytes += bytes;
     const answer = new Promise<Answer>((resolve, reject) => {
