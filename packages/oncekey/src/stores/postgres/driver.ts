@@ -18,11 +18,21 @@ export interface PostgresStatement {
   readonly text: string;
 }
 
+/** What has been set on a connection for as long as it lives. */
+export interface SessionMemory {
+  /** The bound of its transactions, once it has been prepared for them. */
+  boundMs?: number;
+}
+
 /** One connection, taken out of a pool until `free` or `destroy`. */
 export interface PostgresConnection<Tx> {
   query(statement: PostgresStatement, params: readonly PostgresParam[]): Promise<readonly PostgresRow[]>;
   /** Begins a transaction and, in the same round trip, runs `settings` (statements without parameters) in it. */
   begin(settings: readonly string[]): Promise<void>;
+  /** Runs statements without parameters in one round trip; resolves to what the server says that the last one did. */
+  script(statements: readonly string[]): Promise<string>;
+  /** The same object as long as it is the same connection. */
+  readonly session: SessionMemory;
   /** Resolves to what the server says that it did: `COMMIT`, or `ROLLBACK` for a transaction that had failed. */
   commit(): Promise<string>;
   rollback(): Promise<void>;

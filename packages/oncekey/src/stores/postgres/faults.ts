@@ -9,7 +9,7 @@ import { configurationError, isOncekeyError, OncekeyError } from "../../core/err
 import type { BatchFault } from "../batch-sending.js";
 
 /** The code of an error that the server sent. Clients' own errors have codes too (`EPIPE`), but no severity. */
-function sqlStateOf(error: unknown): string | undefined {
+export function sqlStateOf(error: unknown): string | undefined {
   if (typeof error !== "object" || error === null) return undefined;
   const { code, severity } = error as { readonly code?: unknown; readonly severity?: unknown };
   if (typeof code !== "string" || typeof severity !== "string") return undefined;

@@ -12,6 +12,7 @@ import type {
   PostgresConnection,
   PostgresDriver,
   PostgresPool,
+  SessionMemory,
 } from "./driver.js";
 import { listenOn, type OpenPool, type PgClient } from "./pg-listening.js";
 import { checkedSql } from "./sql-text.js";
@@ -34,6 +35,15 @@ export interface PgPoolSettings {
   readonly application_name: string;
   readonly connectionTimeoutMillis: number;
   readonly options: string;
+}
+
+/** What the store has set on a connection. */
+const SESSIONS = new WeakMap<object, SessionMemory>();
+
+function sessionOf(client: object): SessionMemory {
+  const known = SESSIONS.get(client) ?? {};
+  SESSIONS.set(client, known);
+  return known;
 }
 
 /** Connections that have ended, whoever ended them. */
@@ -134,12 +144,20 @@ function poolOf<Tx>(pool: OpenPool, { prepares }: PoolOptions): PostgresPool<Tx>
 /** Whatever parsers the application has set: values stay as the server sent them. */
 const AS_SENT = { getTypeParser: () => (value: unknown) => value };
 
+interface Result {
+  readonly command: string;
+}
+
 function connectionOf<Tx>(client: PgClient, prepares: boolean): PostgresConnection<Tx> {
   let isOut = true;
   const giveBack = (destroy: boolean): void => {
     if (isOut) client.release(destroy);
     isOut = false;
   };
+  async function script(statements: readonly string[]): Promise<string> {
+    const results: Result | readonly Result[] = await client.query(statements.join("; "));
+    return [results].flat().at(-1)?.command ?? "";
+  }
   return {
     client: client as Tx,
     async query({ name, text }, values) {
@@ -152,10 +170,12 @@ function connectionOf<Tx>(client: PgClient, prepares: boolean): PostgresConnecti
       };
       return (await client.query(query)).rows;
     },
+    session: sessionOf(client),
+    script,
     async begin(settings) {
-      await client.query(["BEGIN", ...settings].join("; "));
+      await script(["BEGIN", ...settings]);
     },
-    commit: async () => (await client.query("COMMIT")).command,
+    commit: () => script(["COMMIT"]),
     async rollback() {
       await client.query("ROLLBACK");
     },

@@ -31,10 +31,10 @@ interface Client {
     params?: readonly unknown[],
     options?: object,
   ): Promise<{ readonly rows: PostgresRow[] }>;
+  exec(text: string): Promise<unknown>;
 }
 
 interface Tx extends Client {
-  exec(text: string): Promise<unknown>;
   sql(parts: TemplateStringsArray, ...params: readonly unknown[]): Promise<unknown>;
   rollback(): Promise<void>;
 }
@@ -104,6 +104,11 @@ function connectionOf<Work>(database: OpenDatabase): PostgresConnection<Work> {
       return (await client().query(text, [...params], AS_ROWS)).rows;
     },
     begin,
+    session: {},
+    async script(statements) {
+      await client().exec(statements.join("; "));
+      return "";
+    },
     async commit() {
       await open?.end("commit");
       return "COMMIT";

@@ -9,7 +9,13 @@
 
 import { systemClock } from "../../core/clock.js";
 import { configurationError, OncekeyError } from "../../core/errors.js";
-import type { PoolOptions, PostgresConnection, PostgresDriver, PostgresPool } from "./driver.js";
+import type {
+  PoolOptions,
+  PostgresConnection,
+  PostgresDriver,
+  PostgresPool,
+  SessionMemory,
+} from "./driver.js";
 import { handleOf, type QueryOfPostgresJs } from "./postgres-js-handle.js";
 
 /** What is used of an `sql` of postgres.js. */
@@ -111,6 +117,7 @@ function settingsOf(
 
 interface Line {
   readonly sql: OpenSql;
+  readonly session: SessionMemory;
   lost: boolean;
 }
 
@@ -126,7 +133,7 @@ function poolOf<Tx>(
   const waiting = new Set<(line: Line) => void>();
 
   function openLine(): Line {
-    const line: Line = { lost: false, sql: open(() => drop(line)) };
+    const line: Line = { lost: false, session: {}, sql: open(() => drop(line)) };
     lines.add(line);
     return line;
   }
@@ -179,6 +186,10 @@ function poolOf<Tx>(
   };
 }
 
+interface Result {
+  readonly command: string;
+}
+
 function connectionOf<Tx>(
   line: Line,
   prepares: boolean,
@@ -190,6 +201,12 @@ function connectionOf<Tx>(
     if (isOut) giveBack(destroy);
     isOut = false;
   };
+  async function script(statements: readonly string[]): Promise<string> {
+    const results = (await sql.unsafe(statements.join("; "))) as Result | readonly Result[];
+    // One result is a list as well, of rows.
+    const last = "command" in results ? results : results.at(-1);
+    return last?.command ?? "";
+  }
   return {
     client: sql as Tx,
     async query({ name, text }, params) {
@@ -197,12 +214,12 @@ function connectionOf<Tx>(
       const rows = (await sql.unsafe(text, params, { prepare }).raw()) as readonly (readonly Cell[])[];
       return rows.map((row) => row.map((cell) => cell?.toString("utf8") ?? null));
     },
+    session: line.session,
+    script,
     async begin(settings) {
-      await sql.unsafe(["BEGIN", ...settings].join("; "));
+      await script(["BEGIN", ...settings]);
     },
-    async commit() {
-      return ((await sql.unsafe("COMMIT")) as { readonly command: string }).command;
-    },
+    commit: () => script(["COMMIT"]),
     async rollback() {
       await sql.unsafe("ROLLBACK");
     },

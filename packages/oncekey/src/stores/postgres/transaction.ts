@@ -25,8 +25,7 @@ export interface SessionPlace<Tx> extends WorkPlace {
 interface Open<Tx> {
   readonly kind: "open";
   readonly connection: PostgresConnection<Tx>;
-  /** Marks the transaction, so that a statement can tell whether it still runs in it. */
-  readonly mark: string;
+  readonly mark: string | undefined;
   readonly timer: Timer;
 }
 
@@ -49,7 +48,7 @@ export function beginSession<Tx>(
   async function begin(): Promise<void> {
     try {
       const connection = await place.take();
-      const mark = await started(connection, place.driver, request);
+      const mark = await started(connection, place, request);
       if (phase.kind !== "opening") {
         await leave(connection);
         throw closed("it has ended");
@@ -149,18 +148,34 @@ async function commitPhase<Tx>(
   }
 }
 
+/**
+ * A connection of our own keeps its bounds, and the statement that ends its transactions; through a pooler the next transaction
+ * may meet another session.
+ */
 async function started<Tx>(
   connection: PostgresConnection<Tx>,
-  { hasSessions }: PostgresDriver<Tx>,
+  { driver, settings, statements }: SessionPlace<Tx>,
   { maxTransactionMs }: TransactionRequest,
-): Promise<string> {
-  const mark = crypto.randomUUID();
+): Promise<string | undefined> {
   const atMost = Math.ceil(maxTransactionMs);
-  const bounds = hasSessions
-    ? [`SET LOCAL statement_timeout = ${atMost}`, `SET LOCAL idle_in_transaction_session_timeout = ${atMost}`]
-    : [];
+  const bounds = (how: "SET" | "SET LOCAL"): string[] => [
+    `${how} statement_timeout = ${atMost}`,
+    `${how} idle_in_transaction_session_timeout = ${atMost}`,
+  ];
   try {
-    await connection.begin([...bounds, `SET LOCAL oncekey.transaction = '${mark}'`]);
+    if (driver.hasSessions && !settings.pooler) {
+      const { session } = connection;
+      const isNew = session.boundMs === undefined;
+      if (session.boundMs !== atMost) {
+        await connection.script([...bounds("SET"), ...(isNew ? [statements.prepareEnd] : [])]);
+        session.boundMs = atMost;
+      }
+      await connection.begin([]);
+      return undefined;
+    }
+    const mark = crypto.randomUUID();
+    const local = driver.hasSessions ? bounds("SET LOCAL") : [];
+    await connection.begin([...local, `SET LOCAL oncekey.transaction = '${mark}'`]);
     return mark;
   } catch (error) {
     connection.destroy();

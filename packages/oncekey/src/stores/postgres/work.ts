@@ -8,6 +8,7 @@
  */
 import { systemClock } from "../../core/clock.js";
 import { isOncekeyError } from "../../core/errors.js";
+import { KIB } from "../../core/limits.js";
 import type { StoredOutcome } from "../../core/record.js";
 import type { CommitOutcome, CompleteOutcome, TransactionRequest } from "../../core/store.js";
 import { completeRecord } from "../../core/transitions.js";
@@ -16,7 +17,7 @@ import { createChanges, type Place } from "./changes.js";
 import { recordOf } from "./codec.js";
 import type { PostgresConnection } from "./driver.js";
 import type { Endings } from "./endings.js";
-import { isConnectionLost } from "./faults.js";
+import { isConnectionLost, sqlStateOf } from "./faults.js";
 
 export interface WorkPlace extends Place {
   readonly endings: Endings;
@@ -25,8 +26,12 @@ export interface WorkPlace extends Place {
 /** The transaction that is to be committed. */
 export interface OpenWork<Tx> {
   readonly connection: PostgresConnection<Tx>;
-  readonly mark: string;
+  /** Marks the transaction, so that a statement can tell whether it still runs in it. None: the connection is prepared to end it. */
+  readonly mark: string | undefined;
 }
+
+/** A larger body goes as a parameter. */
+const MAX_LITERAL_BYTES = 64 * KIB;
 
 /** How long one waits between two looks at a record whose server cannot be reached. */
 const LOOK_AGAIN_MS = 100;
@@ -48,8 +53,61 @@ export async function commitWork<Tx>(
   request: TransactionRequest,
   outcome: StoredOutcome,
 ): Promise<CommitOutcome> {
-  const { connection } = work;
+  const { connection, mark } = work;
   const alarm = systemClock.setTimer(connection.destroy, place.settings.timeoutMs);
+  const isSmall = (outcome.body?.byteLength ?? 0) <= MAX_LITERAL_BYTES;
+  try {
+    const atOnce = mark === undefined && isSmall ? await endAtOnce(place, work, request, outcome) : undefined;
+    const committed = atOnce ?? (await endStepByStep(place, work, request, outcome));
+    if (committed.kind === "committed") place.ended(request.key);
+    return committed;
+  } finally {
+    alarm.cancel();
+  }
+}
+
+/** Completion and COMMIT in one round trip; `undefined` if there was nothing to complete, and the transaction goes on. */
+async function endAtOnce<Tx>(
+  place: WorkPlace,
+  { connection }: OpenWork<Tx>,
+  request: TransactionRequest,
+  { head, body }: StoredOutcome,
+): Promise<CommitOutcome | undefined> {
+  const { key, token, retentionMs } = request;
+  const bytes = body === undefined ? "NULL" : `E'\\\\x${Buffer.from(body).toString("hex")}'`;
+  const texts = [key, token, encodeText(head)].map(literal);
+  const statements = [
+    // It can only be set inside the transaction, so one that has been ended by other means is noticed here.
+    "SAVEPOINT oncekey_end",
+    "SET LOCAL enable_seqscan = off",
+    `EXECUTE oncekey_end(${texts[0]}, ${texts[1]}, ${Number(retentionMs)}, ${texts[2]}, ${bytes})`,
+    "COMMIT",
+  ];
+  return committing(
+    place,
+    connection,
+    request,
+    () => connection.script(statements),
+    async (error) => {
+      if (sqlStateOf(error) !== "22012") return false;
+      await connection.script(["ROLLBACK TO SAVEPOINT oncekey_end"]);
+      return true;
+    },
+  );
+}
+
+/** Text that means the same whatever `standard_conforming_strings` is. */
+function literal(text: string): string {
+  return `E'${text.replaceAll("\\", "\\\\").replaceAll("'", "''")}'`;
+}
+
+async function endStepByStep<Tx>(
+  place: WorkPlace,
+  work: OpenWork<Tx>,
+  request: TransactionRequest,
+  outcome: StoredOutcome,
+): Promise<CommitOutcome> {
+  const { connection } = work;
   try {
     const completed = await completeInWork(place, work, request, outcome);
     if (completed.kind !== "completed") {
@@ -61,12 +119,9 @@ export async function commitWork<Tx>(
     await leave(connection);
     if (isOncekeyError(error, "RECORD_UNREADABLE")) throw error;
     return { kind: "refused", reason: messageOf(error) };
-  } finally {
-    alarm.cancel();
   }
-  const committed = await commitNow(place, connection, request);
-  if (committed.kind === "committed") place.ended(request.key);
-  return committed;
+  const committed = await committing(place, connection, request, connection.commit, async () => false);
+  return committed ?? { kind: "undecided" };
 }
 
 /** Completes the record inside the transaction, if the token still holds it. */
@@ -77,16 +132,15 @@ async function completeInWork<Tx>(
   outcome: StoredOutcome,
 ): Promise<{ readonly kind: "completed" } | Exclude<CommitOutcome, { readonly kind: "committed" }>> {
   const { key, token, retentionMs } = request;
-  const [row] = await connection.query(statements.completeInWork, [
-    key,
-    token,
-    String(retentionMs),
-    encodeText(outcome.head),
-    outcome.body ?? null,
-    mark,
-  ]);
-  if (row?.[0] === "done") return { kind: "completed" };
-  if (row?.[0] === "ended") return { kind: "refused", reason: "The transaction had ended before its commit" };
+  if (mark !== undefined) {
+    const params = [key, token, String(retentionMs), encodeText(outcome.head), outcome.body ?? null, mark];
+    const [row] = await connection.query(statements.completeInWork, params);
+    if (row?.[0] === "done") return { kind: "completed" };
+    if (row?.[0] === "ended")
+      return { kind: "refused", reason: "The transaction had ended before its commit" };
+  } else {
+    await connection.script(["SAVEPOINT oncekey_end"]);
+  }
   // Gone, replaced, unknown: the transition tells, inside the same transaction.
   const { change } = createChanges(connection.query, statements, clock, () => undefined);
   const completion = { ...request, outcome };
@@ -105,26 +159,29 @@ function withoutCommit(
   return { kind: "refused", reason: "The store is full" };
 }
 
-async function commitNow<Tx>(
+/** @param goesOn whether the transaction goes on after an error, which is then not its end. */
+async function committing<Tx>(
   place: WorkPlace,
   connection: PostgresConnection<Tx>,
   request: TransactionRequest,
-): Promise<CommitOutcome> {
-  const alarm = systemClock.setTimer(connection.destroy, place.settings.timeoutMs);
+  commit: () => Promise<string>,
+  goesOn: (error: unknown) => Promise<boolean>,
+): Promise<CommitOutcome | undefined> {
   try {
-    const said = await connection.commit();
+    const said = await commit();
     connection.free();
     if (said === "COMMIT") return { kind: "committed" };
     return { kind: "refused", reason: `The server answered COMMIT with ${said}` };
   } catch (error) {
-    if (!isConnectionLost(error)) {
-      connection.free();
-      return { kind: "refused", reason: messageOf(error) };
+    if (isConnectionLost(error)) {
+      connection.destroy();
+      return lookUp(place, request);
     }
-    connection.destroy();
-    return lookUp(place, request);
-  } finally {
-    alarm.cancel();
+    if (await goesOn(error).catch(() => false)) return undefined;
+    // Somebody has thrown away what was prepared (DISCARD ALL): another connection has it.
+    if (sqlStateOf(error) === "26000") connection.destroy();
+    else await leave(connection);
+    return { kind: "refused", reason: messageOf(error) };
   }
 }
 

@@ -2,7 +2,12 @@
  * Exactly once on Postgres: whatever becomes of COMMIT, rows and completion are there together or not at all, and the caller is
  * told which.
  */
-import { fromPg, fromPostgresJs, type PostgresStore } from "oncekey/stores/postgres";
+import {
+  fromPg,
+  fromPostgresJs,
+  type PostgresStore,
+  type PostgresStoreOptions,
+} from "oncekey/stores/postgres";
 import postgres from "postgres";
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { ClaimRequest, TransactionSession } from "../../../src/core/store.js";
@@ -24,8 +29,13 @@ interface Writes {
   unsafe?(text: string, values?: unknown[]): Promise<unknown>;
 }
 
-async function begun(client: Client, address = url, maxTransactionMs = 5_000) {
-  const { store, tablePrefix } = await openStore(drivers[client](url));
+async function begun(
+  client: Client,
+  address = url,
+  maxTransactionMs = 5_000,
+  options: PostgresStoreOptions = {},
+) {
+  const { store, tablePrefix } = await openStore(drivers[client](url), options);
   // The claim goes straight to the server, the transaction through whatever stands before it.
   const through =
     address === url ? store : (await openStore(drivers[client](address), { tablePrefix })).store;
@@ -154,14 +164,36 @@ describe.each(clients)("a commit with %s", (client) => {
     expect(await count()).toBe(1);
   });
 
-  it("is refused if the transaction was ended by other means", async () => {
-    const { session, insert, write, count } = await begun(client);
+  it("is refused behind a pooler if it would meet another transaction", async () => {
+    const { session, insert, write, count } = await begun(client, url, 5_000, { pooler: true });
     await insert();
-    // A statement that only looks harmless: what is executed is made inside.
-    await write("SELECT 1").then(() => write("PREPARE sly AS SELECT 1"));
     await write("SET LOCAL oncekey.transaction = 'another'");
     expect(await session.commit(PAID, "everything")).toMatchObject({ kind: "refused" });
     expect(await count()).toBe(0);
+  });
+
+  it("keeps what is large, and what has to be quoted", async () => {
+    for (const bytes of [0, 1, 1_000, 300_000]) {
+      const { store, request, session, insert, count } = await begun(client);
+      const kept = { head: `it's a \\ "head" of \0 ${bytes}`, body: new Uint8Array(bytes).fill(0x5c) };
+      await insert();
+      expect(await session.commit(kept, "everything")).toEqual({ kind: "committed" });
+      expect(await count()).toBe(1);
+      expect(await store.claim(repeatOf(request))).toMatchObject({ kind: "completed", outcome: kept });
+    }
+  });
+
+  it("is refused once if the work has thrown away what the connection had prepared", async () => {
+    const { store, session, insert, write, count } = await begun(client);
+    await insert();
+    await write("DEALLOCATE ALL");
+    expect(await session.commit(PAID, "everything")).toMatchObject({ kind: "refused" });
+    expect(await count()).toBe(0);
+    const next = claimRequest({ guarantee: "exactly-once" });
+    await store.claim(next);
+    const again = sessionOf(store as PostgresStore, next, 5_000);
+    await ((again.handle as Writes).query ?? (again.handle as Writes).unsafe)?.("SELECT 1");
+    expect(await again.commit(PAID, "everything")).toEqual({ kind: "committed" });
   });
 
   it("that conflicts under SERIALIZABLE is refused, so that the work can be repeated", async () => {
