@@ -13,7 +13,7 @@
  * fails and a thousand wait (one claims); another process claims first (the rest wait on).
  */
 import type { Calls } from "./calls.js";
-import { isOncekeyError, OncekeyError, unreachable } from "./errors.js";
+import { OncekeyError, unreachable } from "./errors.js";
 import { compareFingerprints, type Fingerprint } from "./fingerprint.js";
 import { FAILURES_SEEN, type Limits } from "./limits.js";
 import type { ClaimToken, RecordKey } from "./record.js";
@@ -270,21 +270,14 @@ async function askForAll(state: State): Promise<void> {
     const { operation, storeTimeoutMs } = first.request;
     const keys = remote.map((room) => room.key);
     const ask = () => state.store.status(keys);
-    const found = await state.calls.bounded("status", operation, storeTimeoutMs, ask).catch(statusOfNone);
+    // A failure was reported by `calls`; a waiter's own claim decides what it is told.
+    const found = await state.calls.bounded("status", operation, storeTimeoutMs, ask).catch(() => []);
     remote.forEach((room, index) => {
-      const status = found === "unreadable" ? found : found[index];
-      if (status === "unreadable" || (status !== undefined && !stillHeld(room, status))) check(state, room);
+      const status = found[index];
+      if (status !== undefined && !stillHeld(room, status)) check(state, room);
     });
   }
   if ([...state.rooms.values()].some(({ holder }) => !holder.local)) fallBack(state);
-}
-
-/**
- * A store that does not answer was reported by `calls`; a waiter's own claim decides what it is told. One record that
- * cannot be read spoils the common answer, so each room asks for itself and its waiters leave with the error.
- */
-function statusOfNone(error: unknown): readonly KeyStatus[] | "unreadable" {
-  return isOncekeyError(error, "RECORD_UNREADABLE") ? "unreadable" : [];
 }
 
 function close(state: State): void {

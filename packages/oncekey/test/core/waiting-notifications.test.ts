@@ -3,17 +3,7 @@ import { OncekeyError } from "../../src/core/errors.js";
 import type { Store } from "../../src/core/store.js";
 import { memoryStore } from "../../src/stores/memory/index.js";
 import { manualClock } from "../../src/testing/manual-clock.js";
-import {
-  codeOf,
-  declined,
-  type Interference,
-  keyOf,
-  leftovers,
-  slowWork,
-  startProcess,
-  wire,
-  world,
-} from "./processes.js";
+import { codeOf, declined, keyOf, leftovers, slowWork, startProcess, wire, world } from "./processes.js";
 
 describe("notifications", () => {
   it("that come between the answer and the registration are not missed", async () => {
@@ -63,12 +53,18 @@ describe("notifications", () => {
     await clock.settle();
     const repeats = ["damaged", "sound"].map((key) => codeOf(process.run({ key }, work)));
     await clock.settle();
-    const unreadable: Interference = async (request, next) => {
-      const asked = Array.isArray(request) ? request : [(request as { readonly key: unknown }).key];
-      if (asked.includes(keyOf("damaged"))) throw new OncekeyError("RECORD_UNREADABLE", "damaged");
+    const damaged = keyOf("damaged");
+    wire.on("claim", async (request, next) => {
+      if ((request as { readonly key: unknown }).key === damaged)
+        throw new OncekeyError("RECORD_UNREADABLE", "damaged");
       return next();
-    };
-    wire.on(["status", "claim"], unreadable);
+    });
+    wire.on("status", async (keys, next) => {
+      const states = (await next()) as unknown[];
+      return states.map((state, index) =>
+        (keys as unknown[])[index] === damaged ? { state: "lapsed", holder: undefined } : state,
+      );
+    });
     starts[1]?.resolve("done");
     await clock.advance(1_100);
     expect(await Promise.all(repeats)).toMatchObject([

@@ -211,13 +211,13 @@ describe("a damaged row", () => {
       store.complete(completionOf(claim)),
       store.extend(claim),
       store.find(claim.key),
-      store.status([claim.key]),
     ];
     const others = Promise.all(["b", "c"].map((name) => store.claim(claimOf(name))));
     for (const outcome of await Promise.allSettled(calls)) {
       expect(outcome).toMatchObject({ status: "rejected", reason: { code: "RECORD_UNREADABLE" } });
     }
     expect(await others).toMatchObject([{ kind: "claimed" }, { kind: "claimed" }]);
+    expect(await store.status([claim.key])).toEqual([{ state: "lapsed", holder: undefined }]);
     const first = await store.list({ limit: 2 });
     expect(first).toMatchObject({ records: [{ key: keyOf("b") }], unreadable: [claim.key] });
     const rest = await store.list({ limit: 2, cursor: first.cursor });

@@ -28,10 +28,7 @@ function watching(store: Store, key: ClaimRequest["key"]) {
 }
 
 describe("watch", () => {
-  const endings: [
-    name: string,
-    end: (store: Store<SqliteTransaction>, claim: ClaimRequest) => unknown,
-  ][] = [
+  const endings: [name: string, end: (store: Store<SqliteTransaction>, claim: ClaimRequest) => unknown][] = [
     ["a completion", (store, claim) => store.complete(completionOf(claim))],
     ["a release", (store, claim) => store.release(releaseOf(claim))],
     ["an unknown outcome", (store, claim) => store.markUnknown({ ...claim, attempt: 1, code: undefined })],
@@ -100,6 +97,18 @@ describe("watch", () => {
     const { woken } = watching(store, claim.key);
     expect(await store.complete(completionOf(claim))).toEqual({ kind: "completed", how: "stored" });
     await woken();
+  });
+
+  it("wakes whoever waits for a record that cannot be read, and keeps nobody else asleep", async () => {
+    const path = temporaryFile();
+    const [own, other] = [openStore(path), openStore(path)];
+    const [damaged, sound] = [claimOf("damaged"), claimOf("sound")];
+    for (const claim of [damaged, sound]) await other.claim(claim);
+    await own.claim(claimOf("warm"));
+    const watches = [damaged, sound].map(({ key }) => watching(own, key));
+    openConnection(path).exec(`UPDATE oncekey_records SET format = 2 WHERE key = '${damaged.key}'`);
+    await other.complete(completionOf(sound));
+    await Promise.all(watches.map(({ woken }) => woken()));
   });
 
   it("reads many watched keys together, and finds each", async () => {

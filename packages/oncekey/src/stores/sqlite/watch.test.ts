@@ -1,5 +1,4 @@
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { OncekeyError } from "../../core/errors.js";
 import type { ClaimToken, RecordKey } from "../../core/record.js";
 import type { KeyStatus } from "../../core/store.js";
 import { MAX_STATUS } from "./statements.js";
@@ -29,14 +28,5 @@ describe("keys that are watched while others write all the time", () => {
     const keys = keysOf(3 * MAX_STATUS);
     const woken = watchingAll(keys, () => ({ state: "completed", holder }));
     await vi.waitFor(() => expect(woken.size).toBe(keys.length), 2_000);
-  });
-
-  it("are woken if their own record cannot be read, and not kept asleep by another's", async () => {
-    const keys = keysOf(3);
-    const woken = watchingAll(keys, (key) => {
-      if (key === "k1") throw new OncekeyError("RECORD_UNREADABLE", "damaged");
-      return key === "k2" ? { state: "completed", holder } : { state: "claimed", holder };
-    });
-    await vi.waitFor(() => expect([...woken].sort()).toEqual(["k1", "k2"]), 2_000);
   });
 });

@@ -10,7 +10,6 @@
  * are bounded.
  */
 import { systemClock, type Timer } from "../../core/clock.js";
-import { isOncekeyError } from "../../core/errors.js";
 import { DEFAULT_LIMITS } from "../../core/limits.js";
 import type { RecordKey } from "../../core/record.js";
 import type { KeyStatus, WakeUp, Watch } from "../../core/store.js";
@@ -21,7 +20,6 @@ const LOOK_EVERY_MS = 20;
 /** One registration per key is the rule, so this is about as many keys as may be waited for. */
 const MAX_WATCHES = DEFAULT_LIMITS.maxWaiters;
 
-const UNREADABLE = { state: "unreadable", holder: undefined } as const;
 const NOT_WATCHED: Watch = { close() {} };
 
 export interface Watchers {
@@ -66,9 +64,11 @@ export function createWatchers({ dataVersion, status }: WatchersOptions): Watche
 
   function compare(keys: readonly RecordKey[]): void {
     if (keys.length === 0) return;
-    for (const [index, now] of statesOf(keys, status).entries()) {
-      const one = watched.get(keys[index] as RecordKey);
-      if (one === undefined) continue;
+    const states = status(keys);
+    for (const [index, key] of keys.entries()) {
+      const one = watched.get(key);
+      const now = states[index];
+      if (one === undefined || now === undefined) continue;
       const seen = `${now.state}.${now.holder ?? ""}`;
       const news = seen !== one.seen && now.state !== "claimed";
       one.seen = seen;
@@ -123,19 +123,6 @@ export function createWatchers({ dataVersion, status }: WatchersOptions): Watche
       stopIfUnwatched();
     },
   };
-}
-
-/** A record that cannot be read is news for whoever waits for it, and none for the others. */
-function statesOf(
-  keys: readonly RecordKey[],
-  status: WatchersOptions["status"],
-): readonly (KeyStatus | typeof UNREADABLE)[] {
-  try {
-    return status(keys);
-  } catch (error) {
-    if (!isOncekeyError(error, "RECORD_UNREADABLE")) throw error;
-    return keys.length === 1 ? [UNREADABLE] : keys.flatMap((key) => statesOf([key], status));
-  }
 }
 
 function wakeAll({ wakeUps }: Watched): void {
