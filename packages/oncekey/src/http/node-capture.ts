@@ -155,6 +155,16 @@ export function letThrough<T>(capture: Capture, send: () => T): T {
   }
 }
 
+/**
+ * What goes with a head goes as bytes, where that has a field beyond ASCII: Node writes a head together with a text in the
+ * encoding of the text, which would make other bytes of the field than a replay has.
+ */
+export function sendable({ res, headLeft }: Capture, held: Partial<Held>): Partial<Held> {
+  if (headLeft || typeof held.chunk !== "string" || held.bytes === undefined) return held;
+  const beyondAscii = Object.values(res.getHeaders()).some((value) => /[^\0-\x7f]/.test(String(value)));
+  return beyondAscii ? { chunk: held.bytes } : held;
+}
+
 function connectionLost(capture: Capture, by: GoneBy): void {
   if (capture.stage !== "open") return;
   if (by === "us") {

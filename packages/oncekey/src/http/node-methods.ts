@@ -21,6 +21,7 @@ import {
   letThrough,
   type Methods,
   outgrow,
+  sendable,
   show,
   startDrain,
 } from "./node-capture.js";
@@ -128,7 +129,7 @@ function accept(capture: Capture, held: Held, callback?: Callback): boolean {
     return taken(callback);
   }
   if (!complete && options.hold === "end") {
-    const { chunk, encoding } = held;
+    const { chunk = held.chunk, encoding } = sendable(capture, held);
     capture.awaitsDrain = !letThrough(capture, () => real.write.call(res, chunk, encoding, callback));
     return !capture.awaitsDrain;
   }

@@ -24,6 +24,7 @@ import {
   letThrough,
   type NodeCaptureOptions,
   openCapture,
+  sendable,
   show,
 } from "./node-capture.js";
 import { type HeaderLine, resetLines, sendAnswer, type WholeAnswer } from "./node-headers.js";
@@ -67,7 +68,7 @@ function release(capture: Capture): void {
   if (!stepAside(capture)) return;
   const { res, real, held } = capture;
   capture.held = [];
-  const { chunk, encoding } = wholeOf(held);
+  const { chunk, encoding } = sendable(capture, wholeOf(held));
   try {
     if (capture.endCalled || capture.destroyLater) {
       letThrough(capture, () => real.end.call(res, chunk, encoding));

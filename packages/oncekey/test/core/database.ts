@@ -21,7 +21,7 @@ interface Contents {
 }
 
 /** What an application holds: it writes rows, and ends it. */
-export interface FakeTransaction {
+interface FakeTransaction {
   contents: Contents;
   insert(row: string): void;
   commit(): void;

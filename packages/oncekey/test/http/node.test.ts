@@ -149,3 +149,24 @@ it("the operation is named by the whole path where a router has taken its mount 
   await client.answer();
   expect(seen).toEqual(["POST /mounted/here"]);
 });
+
+describe("a header with bytes beyond ASCII", () => {
+  it.each([
+    ["latin-1", "caf\u00e9; name=\u00ff\u00a0\u0080"],
+    ["UTF-8, as a text of its bytes", Buffer.from("caf\u00e9 \u20ac").toString("latin1")],
+  ])("in %s is replayed byte for byte", async (_, value) => {
+    for (const write of [
+      (res: ServerResponse) => res.setHeader("X-Name", value).end("done"),
+      (res: ServerResponse) => res.writeHead(200, { "X-Name": value }).end("done"),
+      (res: ServerResponse) => {
+        res.setHeader("X-Name", value).write("do");
+        res.end("ne");
+      },
+    ]) {
+      const { ask, runs } = await serve((_req, res) => write(res));
+      const [first, replay] = [await ask(), await ask()];
+      expect([first.header("x-name"), replay.header("x-name")]).toEqual([value, value]);
+      expect([replay.header("idempotency-replayed"), runs()]).toEqual(["true", 1]);
+    }
+  });
+});
