@@ -36,6 +36,26 @@ describe("a lease", () => {
     expect(wire.count("extend")).toBeLessThanOrEqual(16);
   });
 
+  it("is believed in from when a renewal was sent, not from when its answer came", async () => {
+    const place = world();
+    const { process, wire, clock } = place;
+    const { call, work, end } = await started(process, place);
+    wire.on("extend", async (_, next) => {
+      const answer = await next();
+      wire.on("extend", silent);
+      await new Promise<void>((resolve) => clock.setTimer(resolve, 1_900));
+      return answer;
+    });
+    // The one renewal that lands is sent after a third of the lease.
+    await clock.advance(LEASE_MS / 3 + LEASE_MS * 0.9 - 1);
+    expect(asserted(work)).toBeUndefined();
+    await clock.advance(2);
+    expect(asserted(work)).toBe("LEASE_LOST");
+    end.resolve("done");
+    await clock.settle();
+    await call;
+  });
+
   it("is believed in from when the claim was sent, not from when its answer came", async () => {
     const place = world();
     const { process, wire, clock } = place;

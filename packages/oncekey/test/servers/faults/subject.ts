@@ -7,7 +7,7 @@ import { randomUUID } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Guarantee, Policy } from "oncekey";
+import type { Guarantee, Policy, RecordInfo } from "oncekey";
 import { expect, type TestContext } from "vitest";
 import { type App, startApp } from "./app-process.js";
 import { type CallOptions, createCaller, type Outcome, type Point } from "./apps/caller.mjs";
@@ -37,6 +37,7 @@ export interface CallerOptions {
 
 export interface Caller {
   call(options: CallOptions): Promise<Outcome>;
+  find(label: string): Promise<RecordInfo | undefined>;
   readonly store: Opened["store"];
 }
 

@@ -33,6 +33,16 @@ export function transactionSuite(subject: SharedSubject, separate: () => Promise
       expect(events.filter((type) => type === "released" || type === "not-committed")).not.toEqual([]);
     });
 
+    it("a long transaction: its retention counts from its end, not from its beginning", {
+      timeout,
+    }, async (context) => {
+      const place = await subject.place(context);
+      const [caller, label] = [await place.caller(), place.label("k")];
+      await answered(() => caller.call({ label, guarantee, touches: [1, 1, 1, 1] }), VICTIM);
+      const { ageMs = 0, inStateMs = 0 } = (await caller.find(label)) ?? {};
+      expect(ageMs - inStateMs).toBeGreaterThanOrEqual(600);
+    });
+
     it.for(["before", "after"] as const)(
       "the connection dies %s COMMIT arrives",
       { timeout },

@@ -120,7 +120,16 @@ export function createCaller({
     }
   }
 
-  return { call, warmUp, close: () => idempotency.close({ graceMs: 2_000 }), store: opened.store, halts };
+  const find = (/** @type {string} */ label) => idempotency.find({ operation: label, key: "k" });
+
+  return {
+    call,
+    find,
+    warmUp,
+    close: () => idempotency.close({ graceMs: 2_000 }),
+    store: opened.store,
+    halts,
+  };
 }
 
 /**
