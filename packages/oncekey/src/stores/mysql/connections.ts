@@ -130,10 +130,22 @@ export function createConnections({ source, most, prepare }: ConnectionsOptions)
     async close() {
       closed = true;
       for (const { fail } of waiting.splice(0)) fail(closing());
-      idle = [];
+      await seen(() => idle.length === count);
       await source.close();
     },
   };
+}
+
+const LOOK_AGAIN_MS = 10;
+
+/**
+ * Resolves once all connections have come back: each is lent, or on its way, for a bounded time. A goodbye that stands behind a
+ * statement without an answer would be waited for without end.
+ */
+async function seen(allBack: () => boolean): Promise<void> {
+  while (!allBack()) {
+    await new Promise<void>((resolve) => void systemClock.setTimer(resolve, LOOK_AGAIN_MS));
+  }
 }
 
 /** One that cannot be set up is ended: nobody else knows of it. */

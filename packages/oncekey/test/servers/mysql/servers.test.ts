@@ -5,6 +5,7 @@ import { fromMysql2, mysqlStore } from "oncekey/stores/mysql";
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { MysqlDone, MysqlDriver, MysqlQuery } from "../../../src/stores/mysql/driver.js";
 import { bytesOf, claimRequest, repeatOf } from "../../../src/testing/requests.js";
+import { faultProxy } from "../support/fault-proxy.js";
 import { mariadbUrl, ownServer } from "../support/servers.js";
 import { beginWork, completionOf, openPool, openRows, openStore, resultOf } from "./fixture.js";
 
@@ -111,6 +112,25 @@ function calledOld(driver: MysqlDriver): MysqlDriver {
   }
   return { ...driver, records: () => ({ ...records, open }) };
 }
+
+describe("a server that has stopped answering", () => {
+  it("is left in bounded time, whatever it still owes", async () => {
+    const proxy = await faultProxy(url);
+    onTestFinished(proxy.close);
+    const { another } = await openStore(url);
+    const store = another({ timeoutMs: 300 }, `${proxy.url}?connectTimeout=500`);
+    const rows = await openRows(openPool(url));
+    const work = await beginWork(store);
+    await work.session.handle.query(rows.insert, [work.request.key]);
+    proxy.stall();
+    const owed = Promise.allSettled([store.find(work.request.key), work.session.handle.query("SELECT 1")]);
+    await store.close();
+    expect(await owed).toMatchObject([
+      { status: "rejected", reason: { code: "STORE_UNAVAILABLE" } },
+      { status: "rejected", reason: { code: "TRANSACTION_CLOSED" } },
+    ]);
+  });
+});
 
 describe("results", () => {
   it.each([0, 1, MIB, 3 * MIB])("of %i bytes come back as they were", async (size) => {
