@@ -61,7 +61,10 @@ export function replayTier<Tx, Held = never>(
   const { notices, discard, watch, begin, join, pin, warnings } = store;
   return {
     name: store.name,
-    traits: store.traits,
+    // Of a store on a server they are known only once it has been asked.
+    get traits() {
+      return store.traits;
+    },
     replaysForMs: replayForMs + MARGIN_MS,
     ...(warnings && { warnings }),
     ...(notices && { notices: notices.bind(store) }),
