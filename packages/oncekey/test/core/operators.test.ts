@@ -71,7 +71,10 @@ describe("an operator", () => {
       expect(refusal).toMatchObject({ code: "CLAIM_LIVE", retryAfterMs: LEASE_MS });
     }
     expect(audits()).toEqual([]);
-    expect(await idempotency.release(TARGET, { ...NOTE, evenIfLive: true })).toEqual({ kind: "applied", effectiveAfterMs: 0 });
+    expect(await idempotency.release(TARGET, { ...NOTE, evenIfLive: true })).toEqual({
+      kind: "applied",
+      effectiveAfterMs: 0,
+    });
     expect(audits()).toMatchObject([
       { action: "release", by: "ada", reason: "ticket 7", operation: "charge" },
     ]);
