@@ -14,6 +14,7 @@ export type {
   PostgresPool,
   PostgresRow,
   PostgresStatement,
+  SessionMemory,
 } from "./driver.js";
 export type { PostgresListener, PostgresStoreOptions } from "./options.js";
 export { fromPg, type PgPool, type PgPoolSettings, type PgTransaction } from "./pg.js";

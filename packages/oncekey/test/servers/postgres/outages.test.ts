@@ -63,6 +63,24 @@ describe.each(Object.keys(drivers) as (keyof typeof drivers)[])("with %s", (clie
     expect(await store.claim(repeatOf(request))).toMatchObject({ kind: "completed" });
   });
 
+  it("a server that takes no writes any more is left, and used again when it does", async () => {
+    const { store } = await openStore(drivers[client](server.url));
+    const admin = openPool(server.url, 1);
+    const become = async (readOnly: "on" | "off") => {
+      await admin.query(`ALTER SYSTEM SET default_transaction_read_only = ${readOnly}`);
+      await admin.query("SELECT pg_reload_conf()");
+      await sleep(200);
+    };
+    await store.claim(claimRequest());
+    await become("on");
+    try {
+      await expect(store.claim(claimRequest())).rejects.toMatchObject({ code: "STORE_UNAVAILABLE" });
+    } finally {
+      await become("off");
+    }
+    expect(await eventually(() => store.claim(claimRequest()))).toMatchObject({ kind: "claimed" });
+  });
+
   it("a server that cannot be reached is told as such, at once", async () => {
     const { store } = await openStore(drivers[client](server.url));
     await server.stop();
