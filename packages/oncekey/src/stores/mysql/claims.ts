@@ -101,7 +101,12 @@ async function claimMet(
     return outcome;
   } catch (error) {
     if (faultOf(error) !== "held") throw error;
-    return met === undefined ? Promise.reject(heldTooLong(error)) : inFlight(met, request, first.nowMs);
+    if (met === undefined) throw heldTooLong(error);
+    // It is this very claim, whose lease counts as it did: somebody has its row, and nobody has its token.
+    if (met.token === request.token && met.state === "claimed") {
+      return { kind: "claimed", attempt: met.attempt, takeover: false, compared: true };
+    }
+    return inFlight(met, request, first.nowMs);
   }
 }
 
@@ -213,9 +218,11 @@ async function lookPast(
     const row = committed.get(request.key);
     if (row !== undefined) return { kind: "met", reading: () => readingOf(row, nowMs) };
     const inMaking = readingOf(written.get(request.key), nowMs).record;
+    // The same claim on another connection: when that one has ended, this one finds it.
+    if (inMaking?.token === request.token) return undefined;
     return inMaking && { kind: "being-written", outcome: inFlight(inMaking, request, nowMs) };
   });
-  const free = requests.filter((_, index) => answers[index] === undefined);
+  const free = requests.filter(({ key }, index) => answers[index] === undefined && !written.has(key));
   if (free.length === 0) return answers;
   const claimed = await insertInTime(place, free, endsAtMs).catch((error: unknown) => {
     if (faultOf(error) !== "held") throw error;

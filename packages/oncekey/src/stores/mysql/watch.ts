@@ -6,10 +6,9 @@
  * watched keys are read, all together, and ever more rarely the longer they have been waited for: half of the time that
  * has passed, within bounds. So somebody who waits for a second costs eight reads, and a thousand who wait with it cost none.
  *
- * Invariants: at most one read at a time; registrations are bounded; a record that cannot be read wakes its own waiters.
+ * Invariants: at most one read at a time; registrations are bounded.
  */
 import { systemClock, type Timer } from "../../core/clock.js";
-import { isOncekeyError } from "../../core/errors.js";
 import { DEFAULT_LIMITS } from "../../core/limits.js";
 import type { RecordKey } from "../../core/record.js";
 import type { KeyStatus, WakeUp, Watch } from "../../core/store.js";
@@ -121,7 +120,7 @@ async function wakeChanged(
   status: (keys: readonly RecordKey[]) => Promise<readonly KeyStatus[]>,
 ): Promise<void> {
   const keys = due.map(([key]) => key);
-  const found = await statesOf(keys, status);
+  const found = await status(keys);
   for (const [index, [, one]] of due.entries()) {
     const now = found[index];
     if (now === undefined) continue;
@@ -129,23 +128,6 @@ async function wakeChanged(
     const news = seen !== one.seen && now.state !== "claimed";
     one.seen = seen;
     if (news) wakeAll(one);
-  }
-}
-
-const UNREADABLE = { state: "unreadable", holder: undefined } as const;
-
-/** A record that cannot be read is news for whoever waits for it, and none for the others. */
-async function statesOf(
-  keys: readonly RecordKey[],
-  status: (keys: readonly RecordKey[]) => Promise<readonly KeyStatus[]>,
-): Promise<readonly (KeyStatus | typeof UNREADABLE)[]> {
-  try {
-    return await status(keys);
-  } catch (error) {
-    if (!isOncekeyError(error, "RECORD_UNREADABLE")) throw error;
-    if (keys.length === 1) return [UNREADABLE];
-    const singly = await Promise.all(keys.map((key) => statesOf([key], status)));
-    return singly.flat();
   }
 }
 
