@@ -107,7 +107,7 @@ export function createChanges(
 }
 
 /** @throws RowLocked if somebody holds the row; `false`: it is not at `revision` any more. */
-export async function writeRecord(
+async function writeRecord(
   run: RunStatement,
   statements: Statements,
   lock: LockStrength,

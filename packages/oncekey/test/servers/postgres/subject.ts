@@ -12,7 +12,7 @@ import type { StoreSubject } from "oncekey/testing";
 import type { Pool } from "pg";
 
 /** Statements beside the store: rows of the work, and what damages a record. */
-export interface Outsider {
+interface Outsider {
   query(text: string, values?: unknown[]): Promise<{ readonly rows: readonly unknown[] }>;
 }
 
