@@ -16,13 +16,12 @@ import type { ListRequest, RecordPage } from "../../core/store.js";
 import type { RedisNode, RedisReply } from "./driver.js";
 import { LETTERS } from "./layout.js";
 import type { Glance } from "./reading.js";
-import type { GlanceAt, Records } from "./records.js";
+import { type GlanceAt, glanceOf, type Records } from "./records.js";
 import { SCRIPTS } from "./scripts.js";
 import type { Wire } from "./wire.js";
 
 /** Keys looked at in one step: about a millisecond of the server's time. */
 const MOST_PER_STEP = 1_000;
-const LEAST_PER_STEP = 10;
 const PAGE_MS = 1_000;
 
 export interface ListSource {
@@ -56,7 +55,7 @@ export async function listRecords(source: ListSource, request: ListRequest): Pro
     endsAtMs: source.monotonicMs() + PAGE_MS,
     found: [],
     place: placeOf(request.cursor),
-    count: Math.min(Math.max(limit, LEAST_PER_STEP), MOST_PER_STEP),
+    count: Math.min(limit * 10, MOST_PER_STEP),
   };
   for (;;) {
     const node = walk.nodes[walk.place.node];
@@ -93,7 +92,7 @@ async function advance(walk: Walk, node: RedisNode): Promise<RecordPage | undefi
   }
   found.push(...matches);
   walk.place = next === "0" ? { ...place, node: place.node + 1, scan: "0" } : { ...place, scan: next };
-  if (matches.length * 2 < room) walk.count = Math.min(count * 2, MOST_PER_STEP);
+  if (matches.length * 2 < room) walk.count = Math.min(count * 4, MOST_PER_STEP);
   const over = found.length === limit || source.monotonicMs() >= walk.endsAtMs;
   return over ? pageOf(found, walk.place.node < walk.nodes.length ? walk.place : undefined) : undefined;
 }
@@ -106,17 +105,22 @@ async function step(
   count: number,
 ): Promise<{ readonly next: string; readonly matches: readonly Listed[] }> {
   const args = [scan, patternOf(prefix), String(count), lettersOf(request)];
-  const [cursor, names] = (await wire.scriptOn(node, SCRIPTS.walk, args)) as readonly RedisReply[];
-  const keys = (names as readonly RedisReply[])
-    .map((name) => records.keyOf(String(name)))
-    .filter((key) => !shown.has(key));
-  const glances = await records.glance(keys);
-  const matches = keys.flatMap((key, index) => listed(key, glances[index], request));
+  const [cursor, names, found, now] = (await wire.scriptOn(
+    node,
+    SCRIPTS.walk,
+    args,
+  )) as readonly RedisReply[];
+  const matches = (names as readonly RedisReply[]).flatMap((name, index) => {
+    const key = records.keyOf(String(name));
+    if (shown.has(key)) return [];
+    const glance = glanceOf(key, (found as readonly RedisReply[])[index]);
+    return listed(key, { glance, nowMs: Number(now) }, request);
+  });
   return { next: String(cursor), matches };
 }
 
-function listed(key: RecordKey, found: GlanceAt | undefined, request: ListRequest): readonly Listed[] {
-  if (found?.glance === undefined) return [];
+function listed(key: RecordKey, found: GlanceAt, request: ListRequest): readonly Listed[] {
+  if (found.glance === undefined) return [];
   if (found.glance === "unreadable") return [{ unreadable: key }];
   const info = infoOf(found.glance, found.nowMs);
   const { scopeId, operation, state, olderThanMs } = request;

@@ -102,7 +102,8 @@ export function createRecords({ wire, prefix, cluster }: RecordsOptions): Record
   return records;
 }
 
-function glanceOf(key: RecordKey, found: RedisReply | undefined): Glance | "unreadable" | undefined {
+/** Of what the scripts' `glanceAt` gives. */
+export function glanceOf(key: RecordKey, found: RedisReply | undefined): Glance | "unreadable" | undefined {
   const [value, bytes, expires] = found as readonly RedisReply[];
   const totalBytes = Number(bytes);
   if (totalBytes === 0 || !Buffer.isBuffer(value)) return undefined;

@@ -117,25 +117,26 @@ return 1`;
 const READ = `${NOW}
 return { redis.call('GET', KEYS[1]), redis.call('PEXPIRETIME', KEYS[1]), now }`;
 
+/** A function: { what of a value precedes its head, bytes of the value, when it expires }. `v` is its head line. */
+const GLANCE_AT = `
+local function glanceAt(key, v)
+  if #v == ${HEAD_LINE_BYTES} and string.sub(v, 1, 2) == '${FORMAT}' then
+    local metaBytes = (tonumber(${part("tokenBytes")}) or 0) + (tonumber(${part("metaBytes")}) or 0)
+    v = v .. redis.call('GETRANGE', key, ${HEAD_LINE_BYTES}, ${HEAD_LINE_BYTES - 1} + metaBytes)
+  end
+  return { v, redis.call('STRLEN', key), redis.call('PEXPIRETIME', key) }
+end`;
+
 /**
- * Reads up to the body of each record.
+ * Looks at records up to their results.
  *
- * KEYS the records, of one slot in a cluster. Answers for each { the value before its head, bytes of the value, when it
- * expires }, and last the server's time.
+ * KEYS the records, of one slot in a cluster. Answers for each what `glanceAt` gives, and last the server's time.
  */
-const GLANCE = `${NOW}
+const GLANCE = `${NOW}${GLANCE_AT}
 local found = {}
 for i, key in ipairs(KEYS) do
   local v = redis.pcall('GETRANGE', key, 0, ${HEAD_LINE_BYTES - 1})
-  if type(v) ~= 'string' then
-    found[i] = { 'not a string', 1, -1 }
-  else
-    if #v == ${HEAD_LINE_BYTES} and string.sub(v, 1, 2) == '${FORMAT}' then
-      local metaBytes = (tonumber(${part("tokenBytes")}) or 0) + (tonumber(${part("metaBytes")}) or 0)
-      v = v .. redis.call('GETRANGE', key, ${HEAD_LINE_BYTES}, ${HEAD_LINE_BYTES - 1} + metaBytes)
-    end
-    found[i] = { v, redis.call('STRLEN', key), redis.call('PEXPIRETIME', key) }
-  end
+  found[i] = type(v) == 'string' and glanceAt(key, v) or { 'not a string', 1, -1 }
 end
 found[#KEYS + 1] = now
 return found`;
@@ -163,20 +164,25 @@ if ARGV[5] == '1' then redis.call('SPUBLISH', KEYS[1], '') end
 return 1`;
 
 /**
- * One step through all keys of a server, looking at no more of each record than its state.
+ * One step through all keys of a server, looking at no more than the head line of each.
  *
  * No KEYS · ARGV[1] cursor · ARGV[2] pattern · ARGV[3] count · ARGV[4] letters of the states that are wanted.
- * Answers { the next cursor, the keys of records in these states, and those that cannot be read }.
+ * Answers { the next cursor, the keys of records in these states and of what cannot be read, what `glanceAt` gives for each,
+ * the server's time }.
  */
-const WALK = `#!lua flags=no-writes,allow-cross-slot-keys
+const WALK = `#!lua flags=no-writes,allow-cross-slot-keys${NOW}${GLANCE_AT}
 local step = redis.call('SCAN', ARGV[1], 'MATCH', ARGV[2], 'COUNT', ARGV[3], 'TYPE', 'string')
-local wanted = {}
+local keys, found = {}, {}
 for _, key in ipairs(step[2]) do
-  local start = redis.call('GETRANGE', key, 0, 2)
-  local known = string.sub(start, 1, 2) == '${FORMAT}' and string.find('CUDR', string.sub(start, 3, 3), 1, true)
-  if not known or string.find(ARGV[4], string.sub(start, 3, 3), 1, true) then wanted[#wanted + 1] = key end
+  local v = redis.call('GETRANGE', key, 0, ${HEAD_LINE_BYTES - 1})
+  local state = ${part("state")}
+  local known = string.sub(v, 1, 2) == '${FORMAT}' and string.find('CUDR', state, 1, true)
+  if not known or string.find(ARGV[4], state, 1, true) then
+    keys[#keys + 1] = key
+    found[#found + 1] = glanceAt(key, v)
+  end
 end
-return { step[1], wanted }`;
+return { step[1], keys, found, now }`;
 
 export const SCRIPTS = {
   extend: { name: "extend", text: EXTEND, wrote: [1] },

@@ -5,7 +5,8 @@ import { afterAll, describe, it } from "vitest";
 import { redisClusterUrls } from "../support/servers.js";
 import { openRedisSubject, REDIS_WAIVERS } from "./redis-subject.js";
 
-const cluster = new Cluster([...(await redisClusterUrls())]);
+const urls = await redisClusterUrls();
+const cluster = new Cluster([...urls]);
 afterAll(() => cluster.disconnect());
 
 bindStoreContract(
@@ -13,6 +14,7 @@ bindStoreContract(
   {
     open: () =>
       openRedisSubject({
+        urls,
         driver: () => fromIoredis(cluster),
         set: (name, value) => cluster.set(name, value),
       }),

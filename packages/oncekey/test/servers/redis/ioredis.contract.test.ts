@@ -5,7 +5,8 @@ import { afterAll, describe, it } from "vitest";
 import { redisUrl } from "../support/servers.js";
 import { openRedisSubject, REDIS_WAIVERS } from "./redis-subject.js";
 
-const redis = new Redis(await redisUrl());
+const url = await redisUrl();
+const redis = new Redis(url);
 afterAll(() => redis.disconnect());
 
 bindStoreContract(
@@ -13,6 +14,7 @@ bindStoreContract(
   {
     open: () =>
       openRedisSubject({
+        urls: [url],
         driver: () => fromIoredis(redis),
         set: (name, value) => redis.set(name, value),
       }),

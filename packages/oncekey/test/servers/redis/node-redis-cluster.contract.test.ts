@@ -5,7 +5,8 @@ import { afterAll, describe, it } from "vitest";
 import { redisClusterUrls } from "../support/servers.js";
 import { openRedisSubject, REDIS_WAIVERS } from "./redis-subject.js";
 
-const rootNodes = (await redisClusterUrls()).map((url) => ({ url }));
+const urls = await redisClusterUrls();
+const rootNodes = urls.map((url) => ({ url }));
 const cluster = await createCluster({ rootNodes }).connect();
 afterAll(() => cluster.destroy());
 
@@ -14,6 +15,7 @@ bindStoreContract(
   {
     open: () =>
       openRedisSubject({
+        urls,
         driver: () => fromNodeRedis(cluster),
         set: (name, value) => cluster.set(name, value),
       }),

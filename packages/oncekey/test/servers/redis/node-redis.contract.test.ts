@@ -5,7 +5,8 @@ import { afterAll, describe, it } from "vitest";
 import { redisUrl } from "../support/servers.js";
 import { openRedisSubject, REDIS_WAIVERS } from "./redis-subject.js";
 
-const client = await createClient({ url: await redisUrl() }).connect();
+const url = await redisUrl();
+const client = await createClient({ url }).connect();
 afterAll(() => client.destroy());
 
 bindStoreContract(
@@ -13,6 +14,7 @@ bindStoreContract(
   {
     open: () =>
       openRedisSubject({
+        urls: [url],
         driver: () => fromNodeRedis(client),
         set: (name, value) => client.set(name, value),
       }),
