@@ -6,7 +6,7 @@
  */
 import type { FastifyReply } from "fastify";
 import { type HeaderLine, SHARED_LISTS, type WholeAnswer } from "./answer.js";
-import { cheapestBody } from "./text-bytes.js";
+import { bufferOf, cheapestBody } from "./text-bytes.js";
 
 /** What `reply.getHeaders()` gives: those of the reply and those that were set on the raw response. */
 export type ReplyHeaders = Readonly<Record<string, number | string | string[] | undefined>>;
@@ -19,6 +19,14 @@ export function linesOf(headers: ReplyHeaders): HeaderLine[] {
     else if (value !== undefined) lines.push([name, String(value)]);
   }
   return lines;
+}
+
+/**
+ * Whether a body has to go as bytes: Node writes a head together with a text in the encoding of the text, which makes other
+ * bytes of a field beyond ASCII.
+ */
+export function needsBytes(lines: readonly HeaderLine[]): boolean {
+  return lines.some(([, value]) => /[^\0-\x7f]/.test(value));
 }
 
 /** Makes status and headers exactly what they were. */
@@ -46,7 +54,8 @@ export function setAnswer(
     reply.header(name, typeof value !== "string" && SHARED_LISTS.has(name) ? value.join(", ") : value);
   }
   // Fastify would give an empty body a type.
-  return body.byteLength === 0 ? null : cheapestBody(body);
+  if (body.byteLength === 0) return null;
+  return needsBytes(headers) ? bufferOf(body) : cheapestBody(body);
 }
 
 function textOf(value: number | string | string[] | undefined): string | undefined {

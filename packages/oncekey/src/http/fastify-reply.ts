@@ -16,7 +16,7 @@ import type { FastifyReply } from "fastify";
 import type { Awaitable } from "../core/awaitable.js";
 import { unreachable } from "../core/errors.js";
 import type { CapturedAnswer, HeaderLine, WholeAnswer } from "./answer.js";
-import { linesOf, type ReplyHeaders, restoreHead, setAnswer } from "./fastify-headers.js";
+import { linesOf, needsBytes, type ReplyHeaders, restoreHead, setAnswer } from "./fastify-headers.js";
 import { streamPayload } from "./fastify-stream.js";
 import { watchConnection } from "./node-connection.js";
 import { hasContent, headerLines } from "./node-headers.js";
@@ -172,11 +172,12 @@ function unwrapped(reply: FastifyReply, { status, headers, body }: Response): un
 }
 
 function takeWhole(capture: ReplyCapture, bytes: Uint8Array, payload: unknown, on: SendOn): void {
-  const { status, headers, thrown, capturing } = capture;
-  holdWhole(capture, payload, on);
+  const { status, thrown, capturing } = capture;
+  const headers = linesOf(capture.headers);
+  holdWhole(capture, typeof payload === "string" && needsBytes(headers) ? Buffer.from(bytes) : payload, on);
   const content = hasContent(status) ? bytes : EMPTY;
   const body = content.byteLength > capturing.maxResultBytes ? undefined : content;
-  settle(capture, { kind: "answered", status, headers: linesOf(headers), body, thrown });
+  settle(capture, { kind: "answered", status, headers, body, thrown });
 }
 
 function holdWhole(capture: ReplyCapture, payload: unknown, on: SendOn): void {

@@ -36,7 +36,12 @@ const LONGEST_TEXT_BYTES = 64 * 1024;
  * The same body as Node sends it cheapest: text goes out in one piece with the head, bytes in a piece of their own. Only
  * ASCII becomes text, whose bytes are the same in every encoding.
  */
-export function cheapestBody({ buffer, byteOffset, byteLength }: Uint8Array): string | Buffer {
-  const bytes = Buffer.from(buffer, byteOffset, byteLength);
-  return byteLength <= LONGEST_TEXT_BYTES && isAscii(bytes) ? bytes.toString("latin1") : bytes;
+export function cheapestBody(body: Uint8Array): string | Buffer {
+  const bytes = bufferOf(body);
+  return bytes.byteLength <= LONGEST_TEXT_BYTES && isAscii(bytes) ? bytes.toString("latin1") : bytes;
+}
+
+/** The same bytes, not a copy. */
+export function bufferOf({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
+  return Buffer.from(buffer, byteOffset, byteLength);
 }

@@ -52,6 +52,19 @@ describe("an answer", () => {
     expect(count).toBe(1);
   });
 
+  it("has the same bytes in a header beyond ASCII, first and replayed", async () => {
+    const value = "caf\u00e9; name=\u00ff\u0080";
+    const app = await create();
+    app.post("/orders", (_request, reply) => reply.header("x-name", value).send({ ok: true }));
+    const port = await serve(app);
+    const headers = { "idempotency-key": newKey() };
+    for (const replayed of [null, "true"]) {
+      const answer = await fetch(`http://127.0.0.1:${port}/orders`, { method: "POST", headers });
+      expect([answer.headers.get("x-name"), await answer.text()]).toEqual([value, '{"ok":true}']);
+      expect(answer.headers.get("idempotency-replayed")).toBe(replayed);
+    }
+  });
+
   it("may be sent without being returned", async () => {
     const app = await create();
     app.post("/orders", async (_request, reply) => {
