@@ -43,8 +43,8 @@ export const PLACES = {
 } as const satisfies Record<string, readonly [from: number, to: number]>;
 export const HEAD_LINE_BYTES = 79;
 
-/** An instant that the value leaves open: the claim was never renewed, so its expiry says when it was made. */
-const OPEN = "0".repeat(13);
+/** An instant that the value leaves open: the expiry says when a claim that was not renewed was made, or when it was completed. */
+export const OPEN = "0".repeat(13);
 const NO_HEAD = "000000000";
 /** Longer ones are copied less often as they are. */
 const MAX_TEXT_BYTES = 64 * 1024;

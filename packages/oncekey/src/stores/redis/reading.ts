@@ -121,7 +121,8 @@ function recordOf(
   const retentionMs = number(line, "retentionMs");
   const claimEndsAtMs = expiresAtMs - retentionMs;
   const claimedAtMs = number(line, "claimedAtMs") || claimEndsAtMs - leaseMs;
-  const changedAtMs = number(line, "changedAtMs") || claimedAtMs;
+  const changedAtMs =
+    number(line, "changedAtMs") || (state === "completed" ? expiresAtMs - retentionMs : claimedAtMs);
   return {
     key,
     scopeId: text(meta[0]) as ScopeId,

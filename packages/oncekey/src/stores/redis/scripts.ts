@@ -10,7 +10,7 @@
  * step as the change, so nobody can be woken too early, and it costs no round trip. The channel has the name of the key, which
  * puts it in the key's slot.
  */
-import { FORMAT, HEAD_LINE_BYTES, PLACES } from "./layout.js";
+import { FORMAT, HEAD_LINE_BYTES, OPEN, PLACES } from "./layout.js";
 
 export interface Script {
   readonly name: string;
@@ -51,9 +51,10 @@ local mine = string.sub(v, ${HEAD_LINE_BYTES + 1}, tokenEnd) == ARGV[1]`;
 /** Since when it is claimed: as long as the claim was not renewed, its expiry says so. */
 const CLAIMED_AT = `
 local claimedAt = ${part("claimedAtMs")}
-if tonumber(claimedAt) == 0 then
-  claimedAt = string.format('%013d', redis.call('PEXPIRETIME', KEYS[1])
-    - tonumber(${part("leaseMs")}) - tonumber(${part("retentionMs")}))
+if claimedAt == '${OPEN}' then
+  local endsAt = redis.call('PEXPIRETIME', KEYS[1])
+  if endsAt < 0 then return -1 end
+  claimedAt = endsAt - ${part("leaseMs")} - ${part("retentionMs")}
 end`;
 
 /**
@@ -68,16 +69,17 @@ if not mine then return 2 end
 if state == 'U' then return 3 end
 if state == 'D' then return 4 end
 if state ~= 'C' then return -1 end
-${NOW}${CLAIMED_AT}
+${CLAIMED_AT}
 local changedAt = ${part("changedAtMs")}
-if tonumber(changedAt) == 0 then changedAt = claimedAt end
+if changedAt == '${OPEN}' then changedAt = claimedAt end
 redis.call('SET', KEYS[1],
   string.sub(v, 1, ${KINDS_END}) .. claimedAt .. changedAt .. ARGV[2] .. string.sub(v, ${PLACES.retentionMs[0] + 1}),
   'PX', tonumber(ARGV[2]) + tonumber(${part("retentionMs")}))
 return 1`;
 
 /**
- * Completes a claim of the caller, or what was its claim until it was declared unknown.
+ * Completes a claim of the caller, or what was its claim until it was declared unknown. When is left open: the new expiry
+ * says it, and asking for the time is a good part of what a script costs.
  *
  * KEYS[1] the record · ARGV[1] token · ARGV[2] retention in ms in twelve digits, kinds of head and body, bytes of the head
  * in nine digits · ARGV[3] head and body.
@@ -87,10 +89,10 @@ const COMPLETE = `${LOOK}
 if not mine or state == 'R' then return 0 end
 if state == 'D' then return 3 end
 if state ~= 'C' and state ~= 'U' then return -1 end
-${NOW}${CLAIMED_AT}
+${CLAIMED_AT}
 local metaEnd = tokenEnd + tonumber(${part("metaBytes")})
 redis.call('SET', KEYS[1],
-  '${FORMAT}D' .. string.sub(ARGV[2], 13, 14) .. claimedAt .. string.format('%013d', now) .. ${part("leaseMs")} .. string.sub(ARGV[2], 1, 12)
+  '${FORMAT}D' .. string.sub(ARGV[2], 13, 14) .. claimedAt .. '${OPEN}' .. ${part("leaseMs")} .. string.sub(ARGV[2], 1, 12)
     .. string.sub(v, ${PLACES.attempt[0] + 1}, ${PLACES.metaBytes[1]}) .. string.sub(ARGV[2], 15, 23)
     .. string.sub(v, ${HEAD_LINE_BYTES + 1}, metaEnd) .. ARGV[3],
   'PX', tonumber(string.sub(ARGV[2], 1, 12)))

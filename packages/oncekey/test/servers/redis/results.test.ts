@@ -72,6 +72,20 @@ describe.each(FAMILIES)("with %s", (family) => {
     expect(await expiry()).toBe(60);
   });
 
+  it("a claim whose expiry somebody took away is unreadable, and stays", async () => {
+    const store = openStore(family, url, { prefix: "persisted:" });
+    const redis = outsider(url);
+    const claim = claimOf();
+    await store.claim(claim);
+    await redis.persist(`persisted:${claim.key}`);
+    const before = await redis.get(`persisted:${claim.key}`);
+    const unreadable = { code: "RECORD_UNREADABLE" };
+    await expect(store.complete(completionOf(claim))).rejects.toMatchObject(unreadable);
+    await expect(store.extend(claim)).rejects.toMatchObject(unreadable);
+    await expect(store.claim(repeatOf(claim))).rejects.toMatchObject(unreadable);
+    expect(await redis.get(`persisted:${claim.key}`)).toBe(before);
+  });
+
   it("the client's own prefix stands before the store's", async () => {
     const { fromIoredis, fromNodeRedis, redisStore } = await import("oncekey/stores/redis");
     const { Redis } = await import("ioredis");
