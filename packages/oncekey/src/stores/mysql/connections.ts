@@ -175,14 +175,19 @@ function sessionOn(connection: MysqlConnection, onEnd: (session: Session) => voi
 
 function ask(session: Session, sql: string, waitMs: number): Promise<unknown> {
   return new Promise((resolve, reject) => {
-    const timer = systemClock.setTimer(() => {
+    let answered = false;
+    const giveUp = (): void => {
+      if (answered) return;
       session.broken = true;
       session.connection.destroy();
       reject(timedOut(waitMs));
-    }, waitMs);
+    };
+    // A process that stood still finds its timers due before it has read what arrived meanwhile.
+    const timer = systemClock.setTimer(() => void setImmediate(giveUp), waitMs);
     session.connection.query(
       { sql, rowsAsArray: false, nestTables: false, namedPlaceholders: false, typeCast: true },
       (error, result) => {
+        answered = true;
         timer.cancel();
         if (!error) {
           resolve(result);
