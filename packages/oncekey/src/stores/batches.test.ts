@@ -13,6 +13,7 @@ type Port = BatchPort<Request, string>;
 
 const ask = (key: string, value = 0): Request => ({ key: key as RecordKey, value });
 const answerTo = ({ key, value }: Request): string => `${key}=${value}`;
+const afterMs = (ms: number) => new Promise<void>((resolve) => void setTimeout(resolve, ms));
 const turn = () => new Promise<void>((resolve) => void setImmediate(resolve));
 
 /** What was sent together, and what alone. */
@@ -143,17 +144,37 @@ describe("a server that is slow", () => {
     const { send, release } = heldBack();
     const { sent, batches } = recorded({ send });
     const all: Promise<string>[] = [];
-    for (const key of ["a", "b", "c", "d"]) {
-      all.push(batches.submit(ask(key)));
-      await turn();
+    const submit = (key: string): void => void all.push(batches.submit(ask(key)));
+    submit("a");
+    await turn();
+    submit("b");
+    submit("c");
+    await turn();
+    expect(sent, "a small one waits for the first").toEqual([["a=0"]]);
+    await afterMs(20);
+    expect(sent, "but not for long").toEqual([["a=0"], ["b=0", "c=0"]]);
+    for (const key of ["d", "e"]) {
+      submit(key);
+      await afterMs(20);
     }
-    expect(sent).toEqual([["a=0"], ["b=0"]]);
+    expect(sent, "and there is no third").toHaveLength(2);
     release();
-    await turn();
-    await turn();
-    expect(sent.at(-1)).toEqual(["c=0", "d=0"]);
+    await afterMs(5);
+    expect(sent.at(-1)).toEqual(["d=0", "e=0"]);
     release();
-    expect(await Promise.all(all)).toEqual(["a=0", "b=0", "c=0", "d=0"]);
+    expect(await Promise.all(all)).toEqual(["a=0", "b=0", "c=0", "d=0", "e=0"]);
+  });
+
+  it("is sent a large batch beside the first, without waiting", async () => {
+    const { send, release } = heldBack();
+    const { sent, batches } = recorded({ send });
+    const first = batches.submit(ask("a"));
+    await turn();
+    const many = Array.from({ length: 64 }, (_, index) => batches.submit(ask(`k${index}`)));
+    await turn();
+    expect(sent.map(({ length }) => length)).toEqual([1, 64]);
+    release();
+    await Promise.all([first, ...many]);
   });
 
   it("is not sent what has waited too long: that has changed nothing, and says so", async () => {
@@ -165,11 +186,11 @@ describe("a server that is slow", () => {
       alone: async () => "alone",
       faultOf: () => "other",
     };
-    const batches = createBatches(port, 20);
+    const batches = createBatches(port, 60);
     const first = batches.submit(ask("a"));
     await turn();
     const second = batches.submit(ask("b"));
-    await turn();
+    await afterMs(20);
     await expect(batches.submit(ask("late"))).rejects.toMatchObject({
       code: "STORE_UNAVAILABLE",
       message: expect.stringContaining("Nothing was changed"),
@@ -178,27 +199,13 @@ describe("a server that is slow", () => {
     expect(await Promise.all([first, second])).toEqual(["a=0", "b=0"]);
   });
 
-  it("takes one that is larger than all that may wait, and then no more until it is answered", async () => {
-    const { send, release } = heldBack();
-    const { batches } = recorded({ send });
-    const huge = batches.submit({ ...ask("huge"), bytes: 100 * 1_048_576 });
-    await expect(batches.submit(ask("too many"))).rejects.toMatchObject({ code: "STORE_UNAVAILABLE" });
-    await turn();
-    release();
-    expect(await huge).toBe("huge=0");
-    const next = batches.submit(ask("next"));
-    await turn();
-    release();
-    expect(await next).toBe("next=0");
-  });
-
   it("refuses more than can wait, and takes calls again afterwards", async () => {
     const { send, release, waiting } = heldBack();
     const { batches } = recorded({ send });
     const first = [batches.submit(ask("a"))];
     await turn();
     first.push(batches.submit(ask("b")));
-    await turn();
+    await afterMs(20);
     const many = Array.from({ length: 9_998 }, (_, index) => batches.submit(ask(`k${index}`)));
     await expect(batches.submit(ask("too many"))).rejects.toMatchObject({ code: "STORE_UNAVAILABLE" });
     const settled = Promise.all([...first, ...many]);

@@ -25,6 +25,9 @@ export interface Batches<Request, Answer> {
 
 /** While one batch is on its way the next is gathered; a third would only make them smaller. */
 const MAX_IN_FLIGHT = 2;
+/** The second need not wait for the first if it is as large as this, or has waited as long: one slow batch holds up nobody. */
+const LARGE = 64;
+const PATIENCE_MS = 10;
 /** What one statement takes, so that nobody waits long for its end. */
 const MAX_ENTRIES = 128;
 const MAX_BYTES = MIB;
@@ -38,47 +41,39 @@ export function createBatches<Request, Answer>(
   timeoutMs: number,
 ): Batches<Request, Answer> {
   let queued: Entry<Request, Answer>[] = [];
-  let pending = 0;
-  let pendingBytes = 0;
   let inFlight = 0;
   let scheduled = false;
-  let alarm: Timer | undefined;
-  let onDrained: (() => void)[] = [];
+  const room = createRoom();
+  const alarm = createAlarm(() => {
+    failOverdue();
+    schedule();
+  });
 
   function submit(request: Request): Promise<Answer> {
     const bytes = port.bytesOf(request);
-    // By what waits already: a result that is larger than the bound itself could never be stored otherwise.
-    if (pending >= MAX_PENDING || pendingBytes >= MAX_PENDING_BYTES) return Promise.reject(overflow());
-    pending += 1;
-    pendingBytes += bytes;
+    if (!room.enter(bytes)) return Promise.reject(overflow());
     const answer = new Promise<Answer>((resolve, reject) => {
       queued.push({ request, bytes, endsAtMs: systemClock.monotonicMs() + timeoutMs, resolve, reject });
       schedule();
     });
-    const left = (): void => leave(bytes);
+    const left = (): void => room.leave(bytes);
     answer.then(left, left);
     return answer;
   }
 
-  function leave(bytes: number): void {
-    pending -= 1;
-    pendingBytes -= bytes;
-    if (pending > 0) return;
-    const told = onDrained;
-    onDrained = [];
-    for (const tell of told) tell();
-  }
-
-  /** Sends in the next turn, or watches over those who wait for a batch to come back. */
+  /** Sends in the next turn, or when it is time for those who wait behind a batch. */
   function schedule(): void {
     const [oldest] = queued;
     if (oldest === undefined || scheduled) return;
-    if (inFlight < MAX_IN_FLIGHT) {
+    const queuedAtMs = oldest.endsAtMs - timeoutMs;
+    const nowMs = systemClock.monotonicMs();
+    const isWorthIt = queued.length >= LARGE || nowMs - queuedAtMs >= PATIENCE_MS;
+    if (inFlight === 0 || (inFlight < MAX_IN_FLIGHT && isWorthIt)) {
       scheduled = true;
       setImmediate(flush);
-    } else {
-      alarm ??= systemClock.setTimer(wakeUp, oldest.endsAtMs - systemClock.monotonicMs());
+      return;
     }
+    alarm.at(inFlight < MAX_IN_FLIGHT ? queuedAtMs + PATIENCE_MS : oldest.endsAtMs, nowMs);
   }
 
   function flush(): void {
@@ -95,15 +90,9 @@ export function createBatches<Request, Answer>(
     schedule();
   }
 
-  function wakeUp(): void {
-    failOverdue();
-    schedule();
-  }
-
   /** All wait equally long, so those whose time is over stand first. */
   function failOverdue(): void {
-    alarm?.cancel();
-    alarm = undefined;
+    alarm.cancel();
     const nowMs = systemClock.monotonicMs();
     const inTime = queued.findIndex(({ endsAtMs }) => endsAtMs > nowMs);
     const overdue = queued.slice(0, inTime === -1 ? queued.length : inTime);
@@ -111,13 +100,52 @@ export function createBatches<Request, Answer>(
     for (const { reject } of overdue) reject(notSent(timeoutMs));
   }
 
+  return { submit, drained: room.drained };
+}
+
+/** Counts who has not been answered. */
+function createRoom() {
+  let pending = 0;
+  let pendingBytes = 0;
+  let onDrained: (() => void)[] = [];
   return {
-    submit,
-    drained: () =>
+    /** By what waits already: a result that is larger than the bound itself could never be stored otherwise. */
+    enter(bytes: number): boolean {
+      if (pending >= MAX_PENDING || pendingBytes >= MAX_PENDING_BYTES) return false;
+      pending += 1;
+      pendingBytes += bytes;
+      return true;
+    },
+    leave(bytes: number): void {
+      pending -= 1;
+      pendingBytes -= bytes;
+      if (pending > 0) return;
+      const told = onDrained;
+      onDrained = [];
+      for (const tell of told) tell();
+    },
+    drained: (): Promise<void> =>
       new Promise((resolve) => {
         if (pending === 0) resolve();
         else onDrained.push(resolve);
       }),
+  };
+}
+
+/** One timer, for the earliest that was asked for. */
+function createAlarm(wake: () => void) {
+  let next: { readonly atMs: number; readonly timer: Timer } | undefined;
+  const cancel = (): void => {
+    next?.timer.cancel();
+    next = undefined;
+  };
+  return {
+    cancel,
+    at(atMs: number, nowMs: number): void {
+      if (next !== undefined && next.atMs <= atMs) return;
+      cancel();
+      next = { atMs, timer: systemClock.setTimer(wake, atMs - nowMs) };
+    },
   };
 }
 
