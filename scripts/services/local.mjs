@@ -99,7 +99,8 @@ function launch([program = "", ...args], { log, folder, account }) {
   const output = openSync(log, "a");
   const child = spawn(program, args, {
     cwd: folder,
-    env: { ...process.env, LC_ALL: "C", HOME: folder },
+    // A temporary folder of its own: servers that begin at the same time meet in a shared one (MariaDB's temporary tables do).
+    env: { ...process.env, LC_ALL: "C", HOME: folder, TMPDIR: folder },
     stdio: ["ignore", output, output],
     detached: true,
     ...account,
@@ -182,5 +183,5 @@ function endOf(child) {
 
 /** @param {string} log */
 function lastLines(log) {
-  return existsSync(log) ? readFileSync(log, "utf8").trim().split("\n").slice(-20).join("\n") : "";
+  return existsSync(log) ? readFileSync(log, "utf8").trim().split("\n").slice(-40).join("\n") : "";
 }

@@ -25,7 +25,7 @@ export interface Subject {
   place(context: TestContext): Promise<Place>;
 }
 
-export interface CallerOptions {
+interface CallerOptions {
   /** Another way to the same records, such as through a proxy; or what it takes to open it. */
   readonly address?: string;
   readonly opening?: OpenOptions;
