@@ -24,7 +24,7 @@ const budgets = {
   "./stores/redis": 17,
   "./stores/sqlite": 16,
   "./stores/tiered": 6,
-  "./testing": 58,
+  "./testing": 62,
 };
 
 /** A subpath without a budget is measured against nothing, so it fails. */
@@ -39,7 +39,7 @@ const subpaths = Object.entries(manifest.exports).map(([subpath, { default: targ
 const web = {
   name: "oncekey, in a browser or a worker",
   path: "packages/oncekey/dist/index.js",
-  limit: "29 kB",
+  limit: "31 kB",
 };
 
 export default [...subpaths, web];

@@ -9,9 +9,9 @@ import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 
 /** Which requests a cut is meant for: those whose bytes it says yes to. */
-export type Match = (request: Buffer) => boolean;
+type Match = (request: Buffer) => boolean;
 
-export interface TrafficCounts {
+interface TrafficCounts {
   readonly connections: number;
   /** Pieces in which clients sent their bytes. */
   readonly clientPackets: number;
