@@ -4,11 +4,12 @@
  *
  * What this process ends wakes its own waiters at once. Other processes hear of it by `NOTIFY`, which is sent apart from the
  * statement that ended the claim: Postgres commits transactions that notify one after the other, under one lock for the whole
- * server. Keys that ended while one notification is on its way go together in the next.
+ * server. Keys that ended while one notification is on its way, or just after it, go together in the next.
  *
  * Invariants: whenever listening begins, for the first time or again, everybody who waits is woken, for what was said before
  * may have been missed; notifying delays and fails no call; registrations and what waits to be said are bounded.
  */
+import { systemClock } from "../../core/clock.js";
 import { DEFAULT_LIMITS } from "../../core/limits.js";
 import type { RecordKey } from "../../core/record.js";
 import type { WakeUp, Watch } from "../../core/store.js";
@@ -32,6 +33,8 @@ const MAX_WATCHES = DEFAULT_LIMITS.maxWaiters;
 const MAX_UNSAID = 10_000;
 /** A payload has to be shorter than 8,000 bytes. */
 const KEYS_PER_PAYLOAD = 150;
+/** Between two notifications: who ends claims one by one (exactly-once work) would notify as often. */
+const PAUSE_MS = 10;
 const EVERYBODY = "*";
 
 const NOT_WATCHED: Watch = { close() {} };
@@ -67,6 +70,7 @@ export function createWatchers(statements: Statements, run: RunStatement, notifi
       unsaid = new Set();
       // Only a hint, so a failure is nobody's: waiters also read from time to time.
       await run(statements.notify, [arrayOf(payloads)]).catch(() => undefined);
+      await new Promise<void>((resolve) => void systemClock.setTimer(resolve, PAUSE_MS, false));
     }
     saying = false;
   }
