@@ -8,14 +8,14 @@ import type { Outcome } from "./apps/caller.mjs";
 import { LEASE_MS } from "./subject.js";
 
 /**
- * Asks until the answer is none of `passing`, for at most three leases. On a busy machine even a healthy store may answer later
+ * Asks until the answer is none of `passing`, for at most six leases. On a busy machine even a healthy store may answer later
  * than it has to: unless a test is about just that, it is asked again.
  */
 export async function answered(
   call: () => Promise<Outcome>,
   passing: readonly string[] = ["STORE_UNAVAILABLE"],
 ): Promise<Outcome> {
-  const deadline = performance.now() + 3 * LEASE_MS;
+  const deadline = performance.now() + 6 * LEASE_MS;
   for (;;) {
     const outcome = await call();
     const again = outcome.kind === "refused" && passing.includes(outcome.code);

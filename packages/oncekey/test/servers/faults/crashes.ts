@@ -58,7 +58,7 @@ const POINTS = Object.keys(EXPECTED["at-least-once"]) as Point[];
 
 export function crashSuite(subject: Subject): void {
   describe.each(subject.guarantees)("%s: a process is killed", (guarantee) => {
-    it.for(POINTS)("%s", { timeout: 60_000 }, async (point, context) => {
+    it.for(POINTS)("%s", { timeout: 120_000 }, async (point, context) => {
       const place = await subject.place(context);
       const { found, effects } = EXPECTED[guarantee][point];
       for (const repeats of rounds(subject, guarantee, point)) {

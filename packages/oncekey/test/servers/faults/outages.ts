@@ -82,7 +82,7 @@ const SENDS = { claim: "before-claim", completion: "before-completion" } as cons
 
 function cutSuite(subject: SharedSubject, guarantee: Guarantee): void {
   const cases = CUTS.flatMap((cut) => (["claim", "completion"] as const).map((what) => ({ cut, what })));
-  it.for(cases)("cut $cut the $what has arrived", { timeout: 60_000 }, async ({ cut, what }, context) => {
+  it.for(cases)("cut $cut the $what has arrived", { timeout: 120_000 }, async ({ cut, what }, context) => {
     let sprung: Promise<void> | undefined;
     const scene = await throughProxy(subject, context, (proxy) => {
       sprung ??= cut === "before" ? proxy.cutBeforeNext() : proxy.cutAfterNext();
@@ -98,7 +98,7 @@ function cutSuite(subject: SharedSubject, guarantee: Guarantee): void {
 function halfOpenSuite(subject: SharedSubject, guarantee: Guarantee): void {
   it.for(["claim", "completion"] as const)(
     "half-open when the %s is sent",
-    { timeout: 60_000 },
+    { timeout: 120_000 },
     async (what, context) => {
       const scene = await throughProxy(subject, context, (proxy) => proxy.stall());
       const first = await scene.first({ guarantee, haltAt: SENDS[what] });
@@ -109,7 +109,7 @@ function halfOpenSuite(subject: SharedSubject, guarantee: Guarantee): void {
     },
   );
 
-  it("half-open for a while as work runs: nobody gets in", { timeout: 60_000 }, async (context) => {
+  it("half-open for a while as work runs: nobody gets in", { timeout: 120_000 }, async (context) => {
     const scene = await throughProxy(subject, context, (proxy) => proxy.stall());
     const { place, other, proxy, label } = scene;
     const running = scene.first({ guarantee, haltAt: "claimed", workMs: LEASE_MS });
@@ -121,7 +121,7 @@ function halfOpenSuite(subject: SharedSubject, guarantee: Guarantee): void {
     await settled(scene, guarantee, await running);
   });
 
-  it("slow: everything takes longer, nothing else changes", { timeout: 60_000 }, async (context) => {
+  it("slow: everything takes longer, nothing else changes", { timeout: 120_000 }, async (context) => {
     const scene = await throughProxy(subject, context, () => {});
     const { caller, proxy, label } = scene;
     proxy.slow(25);
@@ -132,7 +132,7 @@ function halfOpenSuite(subject: SharedSubject, guarantee: Guarantee): void {
 }
 
 /** So long that a claim that nobody owns would be in the way for the whole test. */
-const LONG_LEASE_MS = 30_000;
+const LONG_LEASE_MS = 120_000;
 const CALLERS = 100;
 
 function callsOf(place: Place, guarantee: Guarantee): CallOptions[] {
