@@ -5,6 +5,7 @@
  * The embedded project needs nothing but this machine. The other one starts the servers that its files ask for.
  */
 import { readFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 
@@ -28,6 +29,8 @@ export default defineConfig({
   resolve: { alias: process.env.ONCEKEY_TEST_TARGET === "dist" ? [] : sources() },
   test: {
     pool: "forks",
+    // Most of the long ones wait for leases rather than compute, so that one worker would leave a small machine idle.
+    maxWorkers: Math.max(2, availableParallelism() - 1),
     testTimeout: 20_000,
     hookTimeout: 20_000,
     teardownTimeout: 10_000,
