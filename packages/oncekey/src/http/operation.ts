@@ -39,23 +39,27 @@ function pathOf(target: string): string {
 /** Patterns belong to the application, so there are few; but a framework may make one of each path. */
 const MAX_KNOWN = 1_000;
 
-/** Names the operation of a request: as the route says, or by method and pattern, which is worked out once for each. */
+/**
+ * Names the operation of a request: as the route says, or by method and pattern. That is worked out once for each, so that
+ * records in this process share the text.
+ */
 export function operationsOf({
   operation,
 }: {
   readonly operation: string | undefined;
 }): (request: Pick<HttpRequest<unknown>, "method" | "route" | "target">) => string {
-  const shapes = new Map<string, string>();
+  const known = new Map<string, string>();
   return (request) => {
     if (operation !== undefined) return operation;
     const { method, route } = request;
     if (route === undefined) return `${method} ${shapeOf(request)}`;
-    let shape = shapes.get(route);
-    if (shape === undefined) {
-      shape = shapeOf(request);
-      if (shapes.size >= MAX_KNOWN) shapes.clear();
-      shapes.set(route, shape);
+    const spelled = `${method} ${route}`;
+    let name = known.get(spelled);
+    if (name === undefined) {
+      name = `${method} ${shapeOf(request)}`;
+      if (known.size >= MAX_KNOWN) known.clear();
+      known.set(spelled, name);
     }
-    return `${method} ${shape}`;
+    return name;
   };
 }
