@@ -9,7 +9,7 @@ const manifest = JSON.parse(readFileSync(new URL("packages/oncekey/package.json"
 
 /** Subpath to kilobytes. */
 const budgets = {
-  ".": 27,
+  ".": 30,
   "./http": 24,
   "./http/express": 22,
   "./http/fastify": 25,
