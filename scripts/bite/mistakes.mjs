@@ -150,10 +150,9 @@ export const mistakes = [
   {
     name: "Postgres: exactly-once work commits without asking whether its token still holds the key",
     file: "stores/postgres/statements.ts",
-    find: `FROM clock WHERE r.key = $1::text AND r.token = $2::text AND \${OPEN_CLAIM} AND \${isMarked} RETURNING r.key)`,
-    replace: `FROM clock WHERE r.key = $1::text AND $2::text <> '' AND \${isMarked} RETURNING r.key)`,
-    test: postgresFaults,
-    only: "exactly-once: a process stands still",
+    find: `FROM clock WHERE r.key = $1 AND r.token = $2 AND \${OPEN_CLAIM} RETURNING r.key)`,
+    replace: `FROM clock WHERE r.key = $1 AND $2 <> '' RETURNING r.key)`,
+    test: postgresContract,
   },
   {
     name: "Postgres: nobody notices that the work's transaction had ended before its last statement",
