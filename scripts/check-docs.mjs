@@ -118,7 +118,7 @@ async function execute(block) {
     ? await run(process.execPath, [join(work, "out", block.file.replace(/\.ts$/, ".js"))], {
         cwd,
         quiet: true,
-        timeoutMs: 30_000,
+        timeoutMs: 120_000,
       })
     : await run("bash", ["-euo", "pipefail", join(work, block.file)], {
         cwd,
