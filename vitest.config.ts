@@ -55,6 +55,9 @@ export default defineConfig({
           globalSetup: "packages/oncekey/test/servers/support/global-setup.ts",
           // The fault proofs wait for leases most of the time, many at once.
           maxConcurrency: 12,
+          // A fault proof waits through several leases; on a busy machine its processes also start slowly.
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
         },
       },
     ],
