@@ -59,16 +59,19 @@ export async function startApp(settings: AppSettings): Promise<App> {
     call(options) {
       last += 1;
       const id = last;
-      child.send({ id, call: options });
+      child.send({ id, call: options }, maybeDead);
       return new Promise((resolve) => calls.set(id, resolve));
     },
     halted: (label) => new Promise((resolve) => halts.set(label, resolve)),
-    go: (label) => void child.send({ go: label }),
+    go: (label) => void child.send({ go: label }, maybeDead),
     kill,
     pause: () => void child.kill("SIGSTOP"),
     resume: () => void child.kill("SIGCONT"),
   };
 }
+
+/** Killing is what these processes are for: what is sent to a dead one gets no answer, which is all that there is to say. */
+function maybeDead(): void {}
 
 let checked = false;
 
