@@ -6,8 +6,8 @@
  * the others (takeover, attempts, reconciling, operators), which then mean exactly what they mean in an embedded store,
  * because the same functions decide.
  *
- * Invariants: the server's clock, read with the record, judges; nothing is written over a state that was not read;
- * the number of rounds is bounded. A write whose answer is lost may have landed: asked again with the same token, the
+ * Invariants: the server's clock, read with the record, judges; nothing is written over a state that was not read, nor after
+ * its caller was refused (a takeover that nobody knows of would hold the key for a lease); the number of rounds is bounded. A write whose answer is lost may have landed: asked again with the same token, the
  * transition finds its own doing.
  */
 import { OncekeyError } from "../core/errors.js";
@@ -27,7 +27,10 @@ export interface Reading<Revision> {
 export interface RemoteRecords<Revision> {
   /** @throws OncekeyError `RECORD_UNREADABLE` */
   read(key: RecordKey): Promise<Reading<Revision>>;
-  /** Stores `record` (or removes it) if the key is still at `revision`; `false`: it is not, and nothing was changed. */
+  /**
+   * Stores `record` (or removes it) if the key is still at `revision`, and if a caller who read at `nowMs` can still be
+   * waiting when the server gets to it; `false`: not so, and nothing was changed.
+   */
   write(
     key: RecordKey,
     revision: Revision | undefined,

@@ -9,7 +9,7 @@ describe("what the server's clock shows", () => {
     expect(createServerClock().at(5)).toBeUndefined();
   });
 
-  it("is never behind it, and not further ahead than the quickest answer took", () => {
+  it("is never ahead of it, and not further behind than the quickest answer took", () => {
     const trip = fc.record({ pause: ms, there: ms, back: ms });
     fc.assert(
       fc.property(
@@ -24,9 +24,9 @@ describe("what the server's clock shows", () => {
             nowMs = sentAtMs + there + back;
             clock.seen(sentAtMs + there + offset, sentAtMs, nowMs);
             quickest = Math.min(quickest, there + back + 1);
-            const ahead = (clock.at(nowMs) ?? Number.NaN) - (nowMs + offset);
-            expect(ahead).toBeGreaterThanOrEqual(0);
-            expect(ahead).toBeLessThanOrEqual(quickest);
+            const behind = nowMs + offset - (clock.at(nowMs) ?? Number.NaN);
+            expect(behind).toBeGreaterThanOrEqual(0);
+            expect(behind).toBeLessThanOrEqual(quickest);
           }
         },
       ),
@@ -36,10 +36,10 @@ describe("what the server's clock shows", () => {
   it("follows a clock that was set, from the next answer on", () => {
     const clock = createServerClock();
     clock.seen(1_000, 0, 2);
-    expect(clock.at(10)).toBe(1_011);
+    expect(clock.at(10)).toBe(1_008);
     clock.seen(500_000, 20, 22);
-    expect(clock.at(30)).toBe(500_011);
+    expect(clock.at(30)).toBe(500_008);
     clock.seen(100, 40, 42);
-    expect(clock.at(50)).toBe(111);
+    expect(clock.at(50)).toBe(108);
   });
 });

@@ -6,8 +6,8 @@
  * any more. A statement that lay somewhere on the way (a stopped server, a pooler's queue) then changes nothing when its
  * caller has long been refused. The host's wall clock is never read.
  *
- * Invariant: the estimate is never behind the server's clock, as long as that runs evenly; after a jump the next answer
- * corrects it.
+ * Invariant: the estimate is never ahead of the server's clock, as long as that runs evenly, so nothing is made that its caller
+ * was refused; it is behind by no more than the quickest answer took. After a jump the next answer corrects it.
  */
 export interface ServerClock {
   /** An answer that shows `serverMs` arrived now, to what was sent at `sentAtMs`. */
@@ -28,6 +28,6 @@ export function createServerClock(): ServerClock {
       least = meets ? Math.max(least, low) : low;
       most = meets ? Math.min(most, high) : high;
     },
-    at: (monotonicMs) => (most === Number.POSITIVE_INFINITY ? undefined : monotonicMs + most),
+    at: (monotonicMs) => (least === Number.NEGATIVE_INFINITY ? undefined : monotonicMs + least),
   };
 }

@@ -20,6 +20,7 @@ import type { Database } from "./database.js";
 import { errnoOf, faultOf } from "./driver.js";
 import { batchFaultOf } from "./faults.js";
 import {
+  beforeInstant,
   heldTooLong,
   LONGEST_PAUSE_MS,
   NOW,
@@ -28,8 +29,9 @@ import {
   type Records,
   readingOf,
   selectText,
+  TOO_LATE,
 } from "./records.js";
-import { ALL, EPOCH, insertText, newRevision, SERVER_NOW } from "./rows.js";
+import { ALL, insertText, newRevision, SERVER_NOW } from "./rows.js";
 import { withoutWaiting } from "./server.js";
 import { literal } from "./sql.js";
 
@@ -123,7 +125,7 @@ async function sendClaims(
   }
 }
 
-/** Too late by the server's clock, and in time by ours: the server's was set, and is looked at again. */
+/** Too late by the server's clock, and in time by ours: the server's was set, or the end is near. It is looked at again. */
 async function insertInTime(
   place: Place,
   requests: readonly ClaimRequest[],
@@ -138,25 +140,16 @@ async function insertInTime(
   const sentAtMs = systemClock.monotonicMs();
   const nowMs = nowOf((await place.database.ask(NOW)) as readonly RecordRow[]);
   place.clock.seen(nowMs, sentAtMs, systemClock.monotonicMs());
-  return insertAndRead(place, requests, endsAtMs);
+  try {
+    return await insertAndRead(place, requests, endsAtMs);
+  } catch (error) {
+    throw errnoOf(error) === TOO_LATE ? tooLate(error) : error;
+  }
 }
 
 function tooLate(cause: unknown): OncekeyError<"STORE_UNAVAILABLE"> {
   const message = "The database was reached too late. Nothing was claimed; try again.";
   return new OncekeyError("STORE_UNAVAILABLE", message, { retryAfterMs: 1_000, cause });
-}
-
-/** What the server says of a subquery that gives more than the one row it may. */
-const TOO_LATE = 1242;
-
-/**
- * Fails after an instant of the server's clock, and with it everything that follows in the same round trip: a claim that lay on
- * the way while its caller was refused is not made any more.
- */
-function inTime(serverMs: number | undefined): readonly string[] {
-  if (serverMs === undefined) return [];
-  const end = `${EPOCH} + INTERVAL ${Math.ceil(serverMs)}*1000 MICROSECOND`;
-  return [`SELECT (SELECT 1 UNION ALL SELECT 2 FROM DUAL WHERE ${SERVER_NOW}>=${end}) AS in_time`];
 }
 
 async function insertAndRead(
@@ -173,7 +166,7 @@ async function insertAndRead(
   const insert = insertText(table, literal, rows, SERVER_NOW);
   const sentAtMs = systemClock.monotonicMs();
   const statements = [
-    ...inTime(clock.at(endsAtMs)),
+    ...beforeInstant(clock.at(endsAtMs)),
     ...withoutWaiting(flavor, selectText(table, "1", keys), insert),
     NOW,
     selectText(table, ALL, keys),

@@ -12,7 +12,7 @@ import type { RecordKey, StoredRecord } from "../../core/record.js";
 import type { Reading, RemoteRecords } from "../compare-and-set.js";
 import type { RecordRow } from "../rows.js";
 import type { Database } from "./database.js";
-import { faultOf } from "./driver.js";
+import { errnoOf, faultOf } from "./driver.js";
 import {
   ALL,
   assignments,
@@ -41,7 +41,7 @@ interface Rows {
 
 export const NOW = `SELECT ${instantOf(SERVER_NOW)} AS now_ms`;
 
-export function createRecords(database: Database): Records {
+export function createRecords(database: Database, timeoutMs: number): Records {
   const { tables, ask } = database;
 
   async function read(keys: readonly RecordKey[], columns = ALL): Promise<Rows> {
@@ -54,12 +54,13 @@ export function createRecords(database: Database): Records {
     key: RecordKey,
     expected: number | undefined,
     record: StoredRecord | undefined,
+    nowMs: number,
   ): Promise<boolean> {
     const { flavor, maxPacketBytes } = await database.ready();
     const fitting = record && withFittingOutcome(record, maxPacketBytes);
     if (expected !== undefined) {
       return affected(
-        await ask(lockedText(tables.records, [key], "pin", [changeText(key, expected, fitting)])),
+        await ask(lockedText(tables.records, [key], "pin", [changeText(key, expected, fitting, nowMs)])),
         0,
       );
     }
@@ -67,15 +68,24 @@ export function createRecords(database: Database): Records {
     const revision = newRevision();
     const insert = insertText(tables.records, literal, [[fitting, revision]], EPOCH);
     const statements = [
+      ...beforeInstant(nowMs + timeoutMs),
       ...withoutWaiting(flavor, selectText(tables.records, "1", [key]), insert),
       selectText(tables.records, "revision", [key]),
     ];
-    const results = (await ask(statements.join(";"))) as readonly (readonly RecordRow[])[];
+    const results = (await ask(statements.join(";")).catch(
+      nothingIfLate,
+    )) as readonly (readonly RecordRow[])[];
     return results.at(-1)?.some((row) => Number(row.revision) === revision) ?? false;
   }
 
-  function changeText(key: RecordKey, expected: number, record: StoredRecord | undefined): string {
-    const here = `WHERE \`key\`=${literal(key)} AND revision=${expected}`;
+  function changeText(
+    key: RecordKey,
+    expected: number,
+    record: StoredRecord | undefined,
+    nowMs: number,
+  ): string {
+    const inTime = `${SERVER_NOW}<${instantAt(nowMs + timeoutMs)}`;
+    const here = `WHERE \`key\`=${literal(key)} AND revision=${expected} AND ${inTime}`;
     if (record === undefined) return `DELETE FROM ${tables.records} ${here}`;
     return `UPDATE ${tables.records} SET ${assignments(literal, record, newRevision())} ${here}`;
   }
@@ -87,9 +97,32 @@ export function createRecords(database: Database): Records {
         const { rows, nowMs } = await read([key]);
         return readingOf(rows[0], nowMs);
       },
-      write: (key, revision, record) => whileHeld(() => write(key, revision, record), patienceMs),
+      write: (key, revision, record, nowMs) =>
+        whileHeld(() => write(key, revision, record, nowMs), patienceMs),
     }),
   };
+}
+
+/** What the server says of a subquery that gives more than the one row it may. */
+export const TOO_LATE = 1242;
+
+/**
+ * A statement that fails from an instant of the server's clock on, and with it everything that follows in the same round trip:
+ * what lay on the way while its caller was refused is not done any more.
+ */
+export function beforeInstant(serverMs: number | undefined): readonly string[] {
+  if (serverMs === undefined) return [];
+  const late = `${SERVER_NOW}>=${instantAt(serverMs)}`;
+  return [`SELECT (SELECT 1 UNION ALL SELECT 2 FROM DUAL WHERE ${late}) AS in_time`];
+}
+
+function instantAt(serverMs: number): string {
+  return `${EPOCH} + INTERVAL ${Math.floor(serverMs)}*1000 MICROSECOND`;
+}
+
+function nothingIfLate(error: unknown): readonly never[] {
+  if (errnoOf(error) !== TOO_LATE) throw error;
+  return [];
 }
 
 /** @throws OncekeyError `RECORD_UNREADABLE` */

@@ -58,7 +58,7 @@ export function mysqlStore(driver: MysqlDriver, options: MysqlStoreOptions = {})
       for (const text of weaknesses) notices.tell({ kind: "warning", text });
     },
   });
-  const records = createRecords(database);
+  const records = createRecords(database, timeoutMs);
   const watchers = createWatchers((keys) => statusOfAll(records, keys));
   const calls = createCalls({ database, records, timeoutMs, ended: watchers.changed });
   const open = new Set<OpenTransaction>();

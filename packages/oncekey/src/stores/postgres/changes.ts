@@ -57,12 +57,15 @@ export class RowLocked extends OncekeyError<"STORE_UNAVAILABLE"> {
   }
 }
 
-export function createChanges(
-  run: RunStatement,
-  statements: Statements,
-  clock: ServerClock,
-  ended: (key: RecordKey) => void,
-): Pick<Place, "change" | "read"> {
+export function createChanges({
+  run,
+  statements,
+  clock,
+  settings,
+  ended,
+}: Omit<Place, "change" | "read">): Pick<Place, "change" | "read"> {
+  const writing = { run, statements, timeoutMs: settings.timeoutMs };
+
   async function read(key: RecordKey): Promise<Reading<string>> {
     const sentAtMs = systemClock.monotonicMs();
     const [row = []] = await run(statements.read, [key]);
@@ -80,7 +83,8 @@ export function createChanges(
     const { outcome, record, written } = await changeRemotely(
       {
         read,
-        write: (_, revision, next) => writeRecord(run, statements, lock, key, revision, next),
+        write: (_, revision, next, nowMs) =>
+          writeRecord(writing, lock, { key, revision, record: next, nowMs }),
       },
       key,
       transition,
@@ -106,18 +110,33 @@ export function createChanges(
   };
 }
 
-/** @throws RowLocked if somebody holds the row; `false`: it is not at `revision` any more. */
+interface Writing {
+  readonly run: RunStatement;
+  readonly statements: Statements;
+  readonly timeoutMs: number;
+}
+
+interface Written {
+  readonly key: RecordKey;
+  readonly revision: string | undefined;
+  readonly record: StoredRecord | undefined;
+  readonly nowMs: number;
+}
+
+/** @throws RowLocked if somebody holds the row; `false`: it is not at `revision` any more, or it was too late. */
 async function writeRecord(
-  run: RunStatement,
-  statements: Statements,
+  { run, statements, timeoutMs }: Writing,
   lock: LockStrength,
-  key: RecordKey,
-  revision: string | undefined,
-  record: StoredRecord | undefined,
+  { key, revision, record, nowMs }: Written,
 ): Promise<boolean> {
-  if (revision === undefined) return record === undefined || (await insert(run, statements, record));
+  const until = String(nowMs + timeoutMs);
+  if (revision === undefined) {
+    if (record === undefined) return true;
+    const made = await run(statements.insert, [...paramsOf(record).slice(0, COLUMNS.length), until]);
+    return made.length === 1;
+  }
   const params: readonly PostgresParam[] =
-    record === undefined ? [key, revision] : [...paramsOf(record), revision];
+    record === undefined ? [key, revision, until] : [...paramsOf(record), revision, until];
   const statement =
     record === undefined
       ? statements.remove
@@ -125,9 +144,4 @@ async function writeRecord(
   const [row] = await run(statement, params);
   if (row?.[0] === "locked") throw new RowLocked();
   return row?.[0] === "written";
-}
-
-async function insert(run: RunStatement, statements: Statements, record: StoredRecord): Promise<boolean> {
-  const rows = await run(statements.insert, paramsOf(record).slice(0, COLUMNS.length));
-  return rows.length === 1;
 }

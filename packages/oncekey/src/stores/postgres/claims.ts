@@ -28,6 +28,11 @@ type Claimed =
   /** A transaction of the application's has claimed it and not ended. */
   | { readonly kind: "joined" };
 
+/** The server got to it when its time was over, or nearly: nothing was done. */
+interface Late {
+  readonly kind: "late";
+}
+
 export interface Claims {
   claim(request: ClaimRequest): Promise<ClaimOutcome>;
   drained(): Promise<void>;
@@ -38,7 +43,9 @@ export function createClaims(place: Place): Claims {
     {
       keyOf: ({ key }) => key,
       bytesOf: ({ operation, label }) => 300 + operation.length + (label?.length ?? 0),
-      send: (asked) => send(place, asked),
+      // Close to the end the estimate of the server's clock decides, and the next one is better.
+      send: async (asked) =>
+        (await send(place, asked)).map((sent) => (sent?.kind === "late" ? undefined : sent)),
       alone: (asked) => askAlone(place, asked),
       judge,
       faultOf: batchFaultOf,
@@ -59,7 +66,7 @@ export function createClaims(place: Place): Claims {
 async function send(
   place: Place,
   asked: readonly Asked<ClaimRequest>[],
-): Promise<readonly (Claimed | undefined)[]> {
+): Promise<readonly (Claimed | Late | undefined)[]> {
   const { statements, clock, run } = place;
   const column = (value: (request: ClaimRequest) => string | number | null): string =>
     arrayOf(asked.map(({ request }) => value(request)));
@@ -83,12 +90,13 @@ async function send(
   return asked.map(({ request }) => claimedOf(byKey.get(request.key)));
 }
 
-/** Nothing comes of an entry that was too late, or whose record another transaction made at the same moment. */
-function claimedOf(row: PostgresRow | undefined): Claimed | undefined {
+/** Nothing comes of an entry whose record another transaction made at the same moment. */
+function claimedOf(row: PostgresRow | undefined): Claimed | Late | undefined {
   if (row === undefined) return undefined;
   const [, what, nowMs] = row;
   if (what === "made") return { kind: "made", nowMs: Number(nowMs) };
-  return row[FIRST + 1] === null ? undefined : { kind: "found", row, nowMs: Number(nowMs) };
+  if (row[FIRST + 1] !== null) return { kind: "found", row, nowMs: Number(nowMs) };
+  return what === "late" ? { kind: "late" } : undefined;
 }
 
 /** Before it: key, what became of it, and the server's clock. */
@@ -106,6 +114,7 @@ async function askAlone(place: Place, asked: Asked<ClaimRequest>): Promise<Claim
   if (reading.record !== undefined) return { kind: "seen", reading };
   if (systemClock.monotonicMs() >= endsAtMs) throw tooLate();
   const [claimed] = await send(place, [asked]);
+  if (claimed?.kind === "late") throw tooLate();
   if (claimed !== undefined) return claimed;
   const again = await place.read(request.key);
   if (again.record !== undefined) return { kind: "seen", reading: again };

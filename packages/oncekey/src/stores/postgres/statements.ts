@@ -59,7 +59,7 @@ export function statementsOf({ records, channel }: Tables) {
       `WITH held AS MATERIALIZED (
          SELECT key, revision FROM ${records} WHERE key = $1::text FOR UPDATE SKIP LOCKED), gone AS (
          DELETE FROM ${records} r USING held
-         WHERE r.key = held.key AND held.revision = $2::text::bigint RETURNING r.key)
+         WHERE r.key = held.key AND held.revision = $2::text::bigint AND ${inTime(3)} RETURNING r.key)
        ${whatBecame(records, "gone")}`,
     ),
     discard: { name: undefined, text: `DELETE FROM ${records} WHERE key = $1::text` },
@@ -171,17 +171,24 @@ function readOf(records: string, body: "with-body" | "without-body", lock = ""):
     FROM clock LEFT JOIN LATERAL (SELECT * FROM ${records} t WHERE t.key = $1::text LIMIT 1 ${lock}) r ON true`;
 }
 
-function insertOf(records: string): string {
-  return `INSERT INTO ${records} (${COLUMNS.join(", ")}, revision) VALUES (${assigned(1)}, ${FIRST_REVISION})
-    ON CONFLICT (key) DO NOTHING RETURNING 'written'`;
+/** The parameter is the instant after which whoever asked has been refused. */
+function inTime(param: number): string {
+  return `clock_timestamp() < to_timestamp($${param}::text::float8 / 1000)`;
 }
 
-/** The last parameter is the revision that was read. */
+/** The last parameter is when it has to be done. */
+function insertOf(records: string): string {
+  return `INSERT INTO ${records} (${COLUMNS.join(", ")}, revision) SELECT ${assigned(1)}, ${FIRST_REVISION}
+    WHERE ${inTime(COLUMNS.length + 1)} ON CONFLICT (key) DO NOTHING RETURNING 'written'`;
+}
+
+/** The last parameters are the revision that was read, and when it has to be done. */
 function updateOf(records: string, lock: LockStrength): string {
   return `WITH held AS MATERIALIZED (
       SELECT key, revision FROM ${records} WHERE key = $2::text ${lock} SKIP LOCKED), changed AS (
       UPDATE ${records} r SET (${COLUMNS.join(", ")}, revision) = ROW(${assigned(1)}, r.revision + 1)
-      FROM held WHERE r.key = held.key AND held.revision = $${COLUMNS.length + 1}::text::bigint RETURNING r.key)
+      FROM held WHERE r.key = held.key AND held.revision = $${COLUMNS.length + 1}::text::bigint
+        AND ${inTime(COLUMNS.length + 2)} RETURNING r.key)
     ${whatBecame(records, "changed").replaceAll("$1", "$2")}`;
 }
 

@@ -68,8 +68,8 @@ export function postgresStore<Tx>(
   const { run } = connections;
   const watchers = createWatchers(statements, run, settings.listen !== undefined);
   const hearing = createHearing({ settings, tables, statements, run, watchers, notices });
-  const changes = createChanges(run, statements, clock, watchers.ended);
-  const place: Place = { settings, statements, clock, run, ended: watchers.ended, ...changes };
+  const means = { settings, statements, clock, run, ended: watchers.ended };
+  const place: Place = { ...means, ...createChanges(means) };
   const claims = createClaims(place);
   const endings = createEndings(place);
   const lookups = createLookups(place, tables);

@@ -126,7 +126,7 @@ async function endStepByStep<Tx>(
 
 /** Completes the record inside the transaction, if the token still holds it. */
 async function completeInWork<Tx>(
-  { statements, clock }: WorkPlace,
+  place: WorkPlace,
   { connection, mark }: OpenWork<Tx>,
   request: TransactionRequest,
   outcome: StoredOutcome,
@@ -134,7 +134,7 @@ async function completeInWork<Tx>(
   const { key, token, retentionMs } = request;
   if (mark !== undefined) {
     const params = [key, token, String(retentionMs), encodeText(outcome.head), outcome.body ?? null, mark];
-    const [row] = await connection.query(statements.completeInWork, params);
+    const [row] = await connection.query(place.statements.completeInWork, params);
     if (row?.[0] === "done") return { kind: "completed" };
     if (row?.[0] === "ended")
       return { kind: "refused", reason: "The transaction had ended before its commit" };
@@ -142,7 +142,7 @@ async function completeInWork<Tx>(
     await connection.script(["SAVEPOINT oncekey_end"]);
   }
   // Gone, replaced, unknown: the transition tells, inside the same transaction.
-  const { change } = createChanges(connection.query, statements, clock, () => undefined);
+  const { change } = createChanges({ ...place, run: connection.query, ended: () => undefined });
   const completion = { ...request, outcome };
   const answer = await change(key, (stored, nowMs) => completeRecord(stored, completion, nowMs), {
     lock: "FOR NO KEY UPDATE",

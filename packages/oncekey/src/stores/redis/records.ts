@@ -50,9 +50,10 @@ export interface RecordsOptions {
   readonly wire: Wire;
   readonly prefix: string;
   readonly cluster: boolean;
+  readonly answerTimeoutMs: number;
 }
 
-export function createRecords({ wire, prefix, cluster }: RecordsOptions): Records {
+export function createRecords({ wire, prefix, cluster, answerTimeoutMs }: RecordsOptions): Records {
   const nameOf = (key: RecordKey): string => prefix + key;
 
   async function glanceTogether(keys: readonly RecordKey[]): Promise<readonly GlanceAt[]> {
@@ -84,6 +85,7 @@ export function createRecords({ wire, prefix, cluster }: RecordsOptions): Record
           record === undefined ? NOTHING : encodeRecord(record),
           expiryOf(record),
           isHeld(record, nowMs) ? "0" : "1",
+          String(Math.floor(nowMs + answerTimeoutMs)),
         ],
       );
       return Number(ended) === ENDED.done;

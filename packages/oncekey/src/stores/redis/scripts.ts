@@ -149,10 +149,12 @@ return found`;
  * The expiry is part of what is compared: it is what a renewal changes.
  *
  * KEYS[1] the record · ARGV[1] the value that was read, '' = none · ARGV[2] when that expires · ARGV[3] the new value,
- * '' = none · ARGV[4] when it expires, '-1' = never · ARGV[5] '1' to wake those who wait.
- * Answers 1 written, 0 it is not what was read.
+ * '' = none · ARGV[4] when it expires, '-1' = never · ARGV[5] '1' to wake those who wait · ARGV[6] the server's time after
+ * which whoever asked has been refused.
+ * Answers 1 written, 0 it is not what was read, or too late.
  */
-const WRITE = `
+const WRITE = `${NOW}
+if now >= tonumber(ARGV[6]) then return 0 end
 local v = redis.call('GET', KEYS[1]) or ''
 if v ~= ARGV[1] or tostring(redis.call('PEXPIRETIME', KEYS[1])) ~= ARGV[2] then return 0 end
 if ARGV[3] == '' then

@@ -69,7 +69,7 @@ export function redisStore(driver: RedisDriver, options: RedisStoreOptions = {})
     { answerMs: waitMs },
   );
   const wire = createWire({ connection, firstConnection, waitMs, durability });
-  const records = createRecords({ wire, prefix, cluster: driver.cluster });
+  const records = createRecords({ wire, prefix, cluster: driver.cluster, answerTimeoutMs: waitMs });
   const servers = watchServers({
     connection: () => connection,
     replicated: driver.replicated,

@@ -58,7 +58,7 @@ test("two pieces before an answer are one round trip", async () => {
   proxy.slow(30);
   const socket = await open();
   socket.write("a");
-  await sleep(5);
+  while (proxy.counts().clientPackets === 0) await sleep(1);
   socket.write("b");
   await once(socket, "data");
   expect(proxy.counts()).toMatchObject({ clientPackets: 2, roundTrips: 1 });

@@ -39,6 +39,8 @@ export interface FaultProxy {
   readonly cutBeforeNext: (matches?: Match) => Promise<void>;
   /** The next request that matches is forwarded, and its connection cut as soon as the server answers. Resolves then. */
   readonly cutAfterNext: (matches?: Match) => Promise<void>;
+  /** The next request that matches waits for `act`, and then goes on. */
+  readonly actBeforeNext: (matches: Match, act: () => Promise<void>) => void;
   readonly close: () => Promise<void>;
 }
 
@@ -62,6 +64,7 @@ interface Trap {
 export async function faultProxy(serverUrl: string): Promise<FaultProxy> {
   const connections = new Set<Connection>();
   const traps: Trap[] = [];
+  const acts: { readonly matches: Match; readonly act: () => Promise<void> }[] = [];
   const gate = createGate();
   let refusing = false;
   let delayMs = 0;
@@ -100,14 +103,21 @@ export async function faultProxy(serverUrl: string): Promise<FaultProxy> {
     return false;
   }
 
+  async function heldBack(from: Way, piece: Buffer): Promise<void> {
+    await gate.open();
+    if (delayMs > 0) await sleep(delayMs);
+    if (from === "server") return;
+    const index = acts.findIndex(({ matches }) => matches(piece));
+    if (index >= 0) await acts.splice(index, 1)[0]?.act();
+  }
+
   async function forward(connection: Connection, from: Way): Promise<void> {
     const [source, target] =
       from === "client" ? [connection.client, connection.server] : [connection.server, connection.client];
     try {
       for await (const piece of source as AsyncIterable<Buffer>) {
         count(connection, from);
-        await gate.open();
-        if (delayMs > 0) await sleep(delayMs);
+        await heldBack(from, piece);
         if (!passes(connection, from, piece)) return;
         if (!target.write(piece)) await once(target, "drain");
       }
@@ -171,6 +181,7 @@ export async function faultProxy(serverUrl: string): Promise<FaultProxy> {
     flow,
     cutBeforeNext: (matches = () => true) => trap("before", matches),
     cutAfterNext: (matches = () => true) => trap("after", matches),
+    actBeforeNext: (matches, act) => void acts.push({ matches, act }),
     close: async () => {
       cutAll();
       flow();
