@@ -14,7 +14,7 @@ import type { RecordKey } from "../../core/record.js";
 import type { KeyStatus, WakeUp, Watch } from "../../core/store.js";
 import { MAX_STATUS } from "./lookups.js";
 
-const SHORTEST_PAUSE_MS = 25;
+const SHORTEST_PAUSE_MS = 40;
 const LONGEST_PAUSE_MS = 500;
 /** One registration per key is the rule, so this is about as many keys as may be waited for. */
 const MAX_WATCHES = DEFAULT_LIMITS.maxWaiters;

@@ -39,7 +39,7 @@ describe.each(FAMILIES)("what was read is what is written over, with %s", (famil
     const connection = driverOf(family, url).open(events, { answerMs: 5_000 });
     onTestFinished(() => connection.close());
     const wire = createWire({ connection, firstConnection, waitMs: 5_000, durability: {} });
-    const records = createRecords({ wire, prefix, cluster: false });
+    const records = createRecords({ wire, prefix, cluster: false, answerTimeoutMs: 5_000 });
     const claim = claimOf(undefined, { leaseMs: LEASE_MS });
     await store.claim(claim);
     await new Promise((resolve) => setTimeout(resolve, 2 * LEASE_MS));
