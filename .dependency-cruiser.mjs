@@ -13,11 +13,16 @@ const src = "^packages/oncekey/src";
 const platform = "^(#platform$|packages/oncekey/dist/platform/)";
 const tests = "(\\.test\\.(ts|mjs)$|/test/)";
 
-/** The HTTP adapters are the exported files of `http/`; what is left there (the exchange, the snapshot, …) they share. */
-const adapters = Object.keys(manifest.exports)
-  .filter((subpath) => subpath.startsWith("./http/"))
-  .map((subpath) => subpath.slice("./http/".length))
-  .join("|");
+/** The adapters of a family are its exported files; what is left in its folder (the exchange, the delivery, …) they share. */
+function adaptersOf(family) {
+  return Object.keys(manifest.exports)
+    .filter((subpath) => subpath.startsWith(`./${family}/`))
+    .map((subpath) => subpath.slice(`./${family}/`.length))
+    .join("|");
+}
+const adapters = adaptersOf("http");
+/** Without one, a pattern that nothing matches. */
+const consumers = adaptersOf("consumers") || "(?!)";
 
 export default {
   forbidden: [
@@ -68,6 +73,19 @@ export default {
       severity: "error",
       from: { path: `${src}/http/(${adapters})[./]`, pathNot: tests },
       to: { path: `${src}/http/(${adapters})[./]`, pathNot: `${src}/http/$1[./]` },
+    },
+    {
+      name: "consumers-know-core-and-themselves",
+      severity: "error",
+      from: { path: `${src}/consumers/`, pathNot: tests },
+      to: { path: src, pathNot: `${src}/(consumers|core|platform)/` },
+    },
+    {
+      name: "consumers-of-one-broker-know-no-other",
+      comment: "What two brokers share belongs in a file of consumers/ that is not an adapter.",
+      severity: "error",
+      from: { path: `${src}/consumers/(${consumers})[./]`, pathNot: tests },
+      to: { path: `${src}/consumers/(${consumers})[./]`, pathNot: `${src}/consumers/$1[./]` },
     },
     {
       name: "stores-know-core-and-themselves",

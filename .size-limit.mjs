@@ -10,6 +10,7 @@ const manifest = JSON.parse(readFileSync(new URL("packages/oncekey/package.json"
 /** Subpath to kilobytes. */
 const budgets = {
   ".": 30,
+  "./consumers": 15,
   "./http": 24,
   "./http/express": 22,
   "./http/fastify": 25,

@@ -148,6 +148,8 @@ export type ErrorCode = keyof typeof CODES;
 export interface ErrorDetails {
   /** When trying again makes sense; rendered as `Retry-After`. */
   readonly retryAfterMs?: number | undefined;
+  /** How long the claim that is in the way still holds if it is not renewed. */
+  readonly remainingMs?: number | undefined;
   /** The work is done although this is an error: do not do it again by another way. */
   readonly completed?: boolean | undefined;
   /** Everything that is wrong with a configuration, each with its place. */
@@ -165,6 +167,7 @@ export class OncekeyError<C extends ErrorCode = ErrorCode> extends Error {
   readonly businessCode: number;
   readonly retryable: boolean;
   readonly retryAfterMs: number | undefined;
+  readonly remainingMs: number | undefined;
   readonly completed: boolean;
   readonly problems: readonly string[];
 
@@ -177,6 +180,7 @@ export class OncekeyError<C extends ErrorCode = ErrorCode> extends Error {
     this.businessCode = facts.businessCode;
     this.retryable = facts.retryable;
     this.retryAfterMs = details.retryAfterMs;
+    this.remainingMs = details.remainingMs;
     this.completed = details.completed ?? false;
     this.problems = details.problems ?? [];
     Object.defineProperty(this, MARK, { value: true });

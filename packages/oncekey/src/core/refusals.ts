@@ -50,5 +50,5 @@ export function outcomeUnknown(): OncekeyError<"OUTCOME_UNKNOWN"> {
 /** A refusal that says when it makes sense to ask again. */
 export function inFlight(remainingMs: number, what: string): OncekeyError<"IN_FLIGHT"> {
   const retryAfterMs = Math.min(Math.max(remainingMs, RETRY_AFTER_MS.least), RETRY_AFTER_MS.most);
-  return new OncekeyError("IN_FLIGHT", `${what} Try again later.`, { retryAfterMs });
+  return new OncekeyError("IN_FLIGHT", `${what} Try again later.`, { retryAfterMs, remainingMs });
 }
