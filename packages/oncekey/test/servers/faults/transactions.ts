@@ -10,6 +10,7 @@ import { answered, PASSING } from "./asking.js";
 import { LEASE_MS, type Place, type SharedSubject, sharedSubject } from "./subject.js";
 
 const guarantee = "exactly-once";
+const isCommit = (request: Buffer): boolean => request.toString("latin1").includes("COMMIT");
 const timeout = 90_000;
 /** What the one that has to give way is told: by its statement, or by its transaction. */
 const VICTIM = [...PASSING, "DATABASE_REFUSED", "TRANSACTION_ABORTED"];
@@ -51,7 +52,6 @@ export function transactionSuite(subject: SharedSubject, separate: () => Promise
         const proxy = await faultProxy(subject.address);
         context.onTestFinished(proxy.flow);
         let sprung: Promise<void> | undefined;
-        const isCommit = (request: Buffer) => request.toString("latin1").includes("COMMIT");
         const onPoint = async () => {
           sprung ??= cut === "before" ? proxy.cutBeforeNext(isCommit) : proxy.cutAfterNext(isCommit);
         };
@@ -69,6 +69,35 @@ export function transactionSuite(subject: SharedSubject, separate: () => Promise
         await place.verify(label, guarantee);
       },
     );
+
+    it("its connection is ended by the server just before COMMIT: nothing is kept, and it is run again", {
+      timeout,
+    }, async (context) => {
+      const own = await sharedSubject(subject.storeName, await separate(), subject.guarantees);
+      context.onTestFinished(own.close);
+      const place = await own.place(context);
+      const proxy = await faultProxy(own.address);
+      context.onTestFinished(proxy.close);
+      let ended: number | undefined;
+      const onPoint = async () => {
+        if (ended !== undefined) return;
+        ended = 0;
+        proxy.actBeforeNext(isCommit, async () => {
+          ended = await place.outsider.terminateOpen?.();
+        });
+      };
+      const caller = await place.caller({ address: proxy.url, onPoint });
+      const label = place.label("k");
+      const first = await answered(
+        () => caller.call({ label, guarantee, haltAt: "before-completion" }),
+        PASSING,
+      );
+      expect(ended).toBe(1);
+      expect(first.kind).toBe("executed");
+      expect(place.events(label).filter((type) => type === "not-committed")).not.toEqual([]);
+      expect(await rowsOf(place, [label])).toEqual([1]);
+      await place.verify(label, guarantee);
+    });
 
     it("a pool of one connection: ten repeats of a key and ten other keys are all answered", {
       timeout,

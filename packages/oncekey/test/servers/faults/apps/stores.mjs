@@ -20,6 +20,7 @@
  * @property {(label: string) => Promise<readonly Row[]>} rows
  * @property {() => Promise<() => Promise<void>>} [blockRecords] every call on records waits, until what it returns is called
  * @property {() => Promise<number>} [terminateWaiting] ends the connections that wait for the records, and says how many
+ * @property {() => Promise<number>} [terminateOpen] ends the connections whose transaction is open, and says how many
  * @property {() => Promise<void>} close
  *
  * @typedef {object} StoreKind
@@ -118,6 +119,13 @@ const postgres = {
         );
         return rowCount ?? 0;
       },
+      async terminateOpen() {
+        const { rowCount } = await pool.query(
+          `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+           WHERE datname = current_database() AND state = 'idle in transaction'`,
+        );
+        return rowCount ?? 0;
+      },
       close: () => pool.end(),
     };
   },
@@ -171,14 +179,30 @@ const mysql = {
         const [waiting] = await pool.query(
           "SELECT id FROM information_schema.processlist WHERE db = database() AND state LIKE 'Waiting for table%'",
         );
-        const ids = /** @type {{ id: number }[]} */ (waiting).map(({ id }) => id);
-        for (const id of ids) await pool.query(`KILL CONNECTION ${id}`).catch(() => {});
-        return ids.length;
+        return killAll(pool, /** @type {Connected[]} */ (waiting));
+      },
+      async terminateOpen() {
+        const [open] = await pool.query(
+          "SELECT id FROM information_schema.processlist JOIN information_schema.innodb_trx ON trx_mysql_thread_id = id WHERE db = database() AND command = 'Sleep'",
+        );
+        return killAll(pool, /** @type {Connected[]} */ (open));
       },
       close: () => pool.end(),
     };
   },
 };
+
+/** @typedef {{ id: number }} Connected */
+
+/**
+ * @param {import("mysql2/promise").Pool} pool
+ * @param {readonly Connected[]} connections
+ */
+async function killAll(pool, connections) {
+  // One that has gone by itself is as good.
+  for (const { id } of connections) await pool.query(`KILL CONNECTION ${id}`).catch(() => {});
+  return connections.length;
+}
 
 /** @type {StoreKind} */
 const redis = {
