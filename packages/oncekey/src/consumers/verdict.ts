@@ -95,6 +95,7 @@ const OF_CODE = {
   IN_FLIGHT: { back: "in-flight" },
   CLAIM_LIVE: { back: "in-flight" },
   ATTEMPT_FAILED: { back: "failed" },
+  STEP_IN_FLIGHT: { back: "failed" },
   NOT_PERFORMED: { back: "failed" },
   LEASE_LOST: { back: "failed" },
   RECORD_CHANGED: { back: "failed" },
@@ -121,6 +122,7 @@ const OF_CODE = {
   GUARANTEE_UNSUPPORTED: { dead: "refused" },
   TRANSACTION_CLOSED: { dead: "refused" },
   NOT_PROTECTED: { dead: "refused" },
+  STEP_REFUSED: { dead: "refused" },
   CONFIGURATION_INVALID: { dead: "refused" },
 } as const satisfies Record<ErrorCode, Disposition>;
 

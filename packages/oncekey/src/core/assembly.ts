@@ -14,6 +14,7 @@ import type { Limits } from "./limits.js";
 import type { ClaimToken } from "./record.js";
 import { createSchedule } from "./schedule.js";
 import { createSettlement } from "./settlement.js";
+import { stepRunner } from "./steps.js";
 import type { Store } from "./store.js";
 import { createWaiting } from "./waiting.js";
 
@@ -43,7 +44,7 @@ export function createEngine({ store, clock, limits, emit, waitUntil }: EngineOp
   const notices = store.notices?.(({ kind, text }) =>
     emit({ type: kind === "warning" ? "warning" : "store-replaced", text }),
   );
-  return {
+  const engine: Engine = {
     store,
     clock,
     calls,
@@ -56,10 +57,12 @@ export function createEngine({ store, clock, limits, emit, waitUntil }: EngineOp
     waiting: createWaiting({ store, calls, waits, limits, nowMs: () => clock.monotonicMs() }),
     here: new Map(),
     mint: createMint(),
+    runStep: stepRunner(() => engine),
     notices,
     closing: false,
     whenIdle: undefined,
   };
+  return engine;
 }
 
 /** Unique for ever: a random name of this process's life, and a count. */

@@ -27,6 +27,8 @@ export interface Call<E> {
   /** How often the work may be run again because the database refused to commit it. */
   readonly commitRepeats: number;
   readonly run: (work: Work) => Awaitable<Ended<E>>;
+  /** A part of work that runs already: it begins although the process closes, since the work is let finish. */
+  readonly part?: true | undefined;
   /** Stores what a reconciler or an operator says the result was. */
   readonly encodeDone: (result: unknown) => StoredOutcome;
 }

@@ -15,7 +15,7 @@ import type { ClaimRequest, CommitOutcome, TransactionSession } from "./store.js
 import { NOBODY } from "./waiting-room.js";
 
 /** Runs the work with what it writes through. */
-type RunWork = <E>(running: Running<E>, transaction: unknown) => Awaitable<Ended<E>>;
+type RunWork = <E>(engine: Engine, running: Running<E>, transaction: unknown) => Awaitable<Ended<E>>;
 
 export async function runInTransaction<E>(
   engine: Engine,
@@ -78,7 +78,7 @@ async function runOrRollBack<E>(
       .bounded("rollback", claim.operation, call.policy.storeTimeoutMs, () => session.rollback())
       .catch(() => undefined);
   try {
-    const ended = await runWork(running, session.handle);
+    const ended = await runWork(engine, running, session.handle);
     if (ended.kind === "failed") await rollBack();
     return ended;
   } catch (error) {

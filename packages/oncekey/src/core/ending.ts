@@ -31,6 +31,8 @@ export interface Execution<E> {
 /** One whose work has started. */
 export interface Running<E> extends Execution<E> {
   readonly lease: Lease;
+  /** The work has said so: see `notPerformed` of its context. */
+  nothingHappened: boolean;
 }
 
 export function leave<E>(engine: Engine, { claim, here }: Execution<E>): void {

@@ -15,6 +15,7 @@ import type { Schedule } from "./schedule.js";
 import type { Settlement } from "./settlement.js";
 import type { Store, Watch } from "./store.js";
 import type { Waiting } from "./waiting.js";
+import type { RunStep } from "./work.js";
 
 /** What runs, or is about to, in this process. */
 export interface Here {
@@ -39,6 +40,8 @@ export interface Engine {
   readonly emit: EventListener;
   readonly here: Map<RecordKey, Here>;
   readonly mint: () => ClaimToken;
+  /** Runs a step of work that runs here. */
+  readonly runStep: RunStep;
   /** What the store notices by itself is listened to until the end. */
   readonly notices: Watch | undefined;
   /** Set by `close`: nothing new is claimed. */

@@ -127,6 +127,13 @@ export const CODES = {
   },
   NOT_PROTECTED: { status: 500, businessCode: 50029, retryable: false, title: "Not inside protected work" },
   NOT_PERFORMED: { status: 500, businessCode: 50030, retryable: true, title: "Work was not performed" },
+  STEP_IN_FLIGHT: {
+    status: 503,
+    businessCode: 50316,
+    retryable: true,
+    title: "An earlier attempt is still in this step",
+  },
+  STEP_REFUSED: { status: 500, businessCode: 50031, retryable: false, title: "Step cannot be done again" },
   RECORD_CHANGED: {
     status: 409,
     businessCode: 40916,

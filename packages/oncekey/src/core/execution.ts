@@ -35,6 +35,7 @@ export function execute<E>(engine: Engine, execution: Execution<E>): Awaitable<P
     here: execution.here,
     protected: execution.protected,
     lease,
+    nothingHappened: false,
   };
   const run = call.policy.guarantee === "exactly-once" ? runTransacted : runPlainly;
   return whenDone(
@@ -62,7 +63,7 @@ function runTransacted<E>(engine: Engine, running: Running<E>): Promise<Performe
 
 function runPlainly<E>(engine: Engine, running: Running<E>): Awaitable<Performed<E>> {
   return whenDone(
-    started(() => runWork(running, undefined)),
+    started(() => runWork(engine, running, undefined)),
     (ended) => settle(engine, running, ended),
     async (error) => {
       await fail(engine, running, faulted(error));
@@ -77,23 +78,12 @@ function settle<E>(engine: Engine, running: Running<E>, ended: Ended<E>): Awaita
   return whenDone(completion, (known) => tell(engine, running, known, ended));
 }
 
-function runWork<E>(running: Running<E>, transaction: unknown): Awaitable<Ended<E>> {
-  const { call, claim, attempt, lease } = running;
-  const said = { nothingHappened: false };
-  const work = createWork(
-    claim.key,
-    attempt,
-    lease,
-    call.policy.guarantee,
-    running.protected,
-    transaction,
-    () => {
-      said.nothingHappened = true;
-    },
-  );
-  return whenDone(
-    inside(call, () => call.run(work)),
-    (ended) => (ended.kind === "failed" && said.nothingHappened ? { ...ended, performed: "no" } : ended),
+function runWork<E>(engine: Engine, running: Running<E>, transaction: unknown): Awaitable<Ended<E>> {
+  // Work that could not be committed is run again, and says anew what has happened.
+  running.nothingHappened = false;
+  const work = createWork(engine.runStep, running, transaction);
+  return whenDone(inside(engine, running.call, work), (ended) =>
+    ended.kind === "failed" && running.nothingHappened ? { ...ended, performed: "no" } : ended,
   );
 }
 

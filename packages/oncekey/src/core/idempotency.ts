@@ -43,10 +43,11 @@ import { layerPolicies, POLICY_NAMES, type Policy, type ResolvedPolicy, type Sto
 import { resolveLimits, unknownOptions } from "./policy-checks.js";
 import { resolvePolicy } from "./policy-resolution.js";
 import type { Guarantee, RecordInfo } from "./record.js";
+import { workAround } from "./reentry.js";
 import { type Compared, type RunOptions, runWithOutcome, type ScopeSaid } from "./run.js";
 import type { RecordPage, Store } from "./store.js";
 import { createWithin, type Within } from "./within.js";
-import { attachedWork, type GuaranteeOf, type Work } from "./work.js";
+import { attachedWork, type GuaranteeOf, promised, type Work } from "./work.js";
 
 /** A scope that needs no carrier: the word, `GLOBAL_SCOPE`, or a function that finds the caller by itself (`AsyncLocalStorage`). */
 export type DefaultScope = "global" | GlobalScope | (() => KeyInput | Missing);
@@ -110,6 +111,14 @@ export interface Idempotency<
     guarantee?: H,
   ): Work<Tx, H, Held>;
   /**
+   * The work of the function that is being run around the caller: by `run`, by a wrapped function, by a decorated method, and in
+   * whatever they call. The innermost, if there are several. It is followed through promises, which a browser cannot do.
+   *
+   * @param guarantee what the caller counts on, where a call has another than the instance.
+   * @throws OncekeyError `NOT_PROTECTED` outside of such a function; `GUARANTEE_UNSUPPORTED` in one that is promised less.
+   */
+  currentWork<const H extends GuaranteeOf<Tx> = G & GuaranteeOf<Tx>>(guarantee?: H): Work<Tx, H, Held>;
+  /**
    * `run` inside a transaction that the caller holds: claim, rows and completion are there when the caller commits. One handle
    * for one transaction. Does not compile for a store whose records no transaction of yours can reach.
    *
@@ -161,6 +170,8 @@ export interface Internals {
 }
 
 const DEFAULT_GRACE_MS = 10_000;
+const NOT_AROUND =
+  "No protected function of this instance is being run around this call. A handler of a route finds its work with workOf(request).";
 
 /**
  * Makes an instance.
@@ -227,6 +238,7 @@ export function createIdempotency<
     run: async (runOptions, fn) => (await run(runOptions as RunOptions, fn)).result as never,
     runWithOutcome: (runOptions, fn) => run(runOptions as RunOptions, fn) as never,
     workOf: (carrier, guarantee) => attachedWork(carrier, guarantee) as never,
+    currentWork: (guarantee) => promised(workAround(engine), guarantee, NOT_AROUND) as never,
     within: (transaction) => createWithin(engine, runContext, transaction) as never,
     find: (target) => find(desk, target),
     list: (listOptions = {}) => list(desk, listOptions),

@@ -13,7 +13,7 @@
  * Each of these has a test: the work throws and the caller goes on; the work throws and its throw is kept; one of several
  * keys is refused; the database has ended the transaction under the work; the work asks for its own key.
  */
-import type { Call, Ended, Performed } from "./call.js";
+import type { Call, Performed } from "./call.js";
 import type { Engine } from "./engine.js";
 import { isOncekeyError, OncekeyError, unreachable } from "./errors.js";
 import type { EventListener } from "./events.js";
@@ -190,9 +190,16 @@ async function runPart<E>(
 
 function runWork<E>({ engine, transaction }: Joining, { call, claim }: Part<E>, attempt: number) {
   const lease = heldByTransaction(engine, claim, call.policy.storeTimeoutMs);
-  const { guarantee } = call.policy;
-  const work = createWork(claim.key, attempt, lease, guarantee, true, transaction.handle, () => undefined);
-  return inside(call, () => call.run(work) as Promise<Ended<E>>);
+  const begun = {
+    call,
+    claim,
+    attempt,
+    protected: true,
+    lease,
+    claimedMs: undefined,
+    nothingHappened: false,
+  };
+  return inside(engine, call, createWork(engine.runStep, begun, transaction.handle));
 }
 
 /** The row of the claim is the transaction's until its end: nobody can take it over, so there is nothing to renew. */

@@ -165,6 +165,11 @@ export function downstreamKeyOf(key: RecordKey, name: string): string {
   return sha256(`${IDENTITY_VERSION}:downstream${framed(key)}${framed(name)}`);
 }
 
+/** The name of the record of a step of the work of `key`. A step of a step has the step's as its own. */
+export function stepKeyOf(key: RecordKey, name: string): RecordKey {
+  return sha256(`${IDENTITY_VERSION}:step${framed(key)}${framed(name)}`) as RecordKey;
+}
+
 function scopeTextOf(namespace: string, scope: ScopeValue): string {
   const parts = scope.kind === "of" ? scope.parts : [];
   return `${IDENTITY_VERSION}${framed(namespace)}${framed(scope.kind)}#${parts.length}#${parts.map(framed).join("")}`;

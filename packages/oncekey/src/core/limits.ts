@@ -52,3 +52,7 @@ export const MAX_JOINED_KEYS = 1_000;
 export const MAX_IN_LINE = 1_000;
 /** Events of one transaction that are kept back until its caller has committed. */
 export const MAX_KEPT_BACK_EVENTS = 10_000;
+/** Steps of one attempt, each of which costs a record and two calls of the store. */
+export const MAX_STEPS = 10_000;
+/** Characters of a step's name, which stands in the record beside its operation's. */
+export const MAX_STEP_NAME = 255;

@@ -98,11 +98,16 @@ function abandonUnused<E>(
 
 function decide<E>(engine: Engine, attempt: Attempt<E>): Awaitable<Performed<E>> {
   const { call } = attempt;
-  if (engine.closing) throw closing();
+  if (refusesNew(engine, call)) throw closing();
   if (isInside(call, engine.here.get(call.identity.key)?.running === true)) {
     throw keyReentered();
   }
   return look(engine, attempt, 0);
+}
+
+/** While the process closes nothing begins but the rest of what runs. */
+function refusesNew<E>({ closing }: Engine, { part }: Call<E>): boolean {
+  return closing && part !== true;
 }
 
 /** Gets the record's answer and acts on it; once more if it is not so any more. */
@@ -230,7 +235,7 @@ function run<E>(
 ): Awaitable<Performed<E> | "look-again"> {
   const { call, claim, here } = attempt;
   const { operation, key, token } = claim;
-  if (engine.closing) return giveBackAtClose(engine, attempt);
+  if (refusesNew(engine, call)) return giveBackAtClose(engine, attempt);
   if (engine.clock.monotonicMs() - attempt.claimedMs >= claim.leaseMs) {
     // This process stood still between winning the claim and starting the work: somebody else may have started it.
     // Its own token asks first, before those who wait here, for whom a lapse would mean that it has started.
@@ -261,7 +266,7 @@ function enter<E>(engine: Engine, attempt: Attempt<E>): void {
 /** The store did not answer the claim: refuse and let go of it, or run all the same and keep its token. */
 function withoutStore<E>(engine: Engine, attempt: Attempt<E>, error: unknown): Awaitable<Performed<E>> {
   const { call, claim, claimedMs, here } = attempt;
-  if (!runsWithoutStore(attempt, error) || engine.closing) {
+  if (!runsWithoutStore(attempt, error) || refusesNew(engine, call)) {
     leaveHere(engine, claim.key, here);
     throw error;
   }

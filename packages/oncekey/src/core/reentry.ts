@@ -1,6 +1,6 @@
 /**
  * @module
- * Notices that work asks for its own key from inside itself, which could only wait for itself for ever.
+ * Knows which work a caller is inside of: what asks for its own key there could only wait for itself for ever.
  *
  * Work that a carrier is given to (a request) is found on it: a request that is protected twice is noticed. Other work is
  * followed through its promises, where the platform can; before Node 24 that makes every promise of the process
@@ -11,12 +11,15 @@
  */
 import { type Context, createContext } from "#platform";
 import type { Awaitable } from "./awaitable.js";
-import type { Call } from "./call.js";
+import type { Call, Ended } from "./call.js";
 import type { RecordKey } from "./record.js";
-import { isWorkOf } from "./work.js";
+import { isWorkOf, type Work } from "./work.js";
 
 interface Running {
+  /** The instance that runs it. */
+  readonly of: object;
   readonly key: RecordKey;
+  readonly work: Work;
   readonly outer: Running | undefined;
   ended: boolean;
 }
@@ -39,15 +42,31 @@ export function isInside({ identity: { key }, carrier }: Follower, running: bool
   return false;
 }
 
-/** Runs `work` as the work of a call. */
-export function inside<R>({ identity: { key }, carrier }: Follower, work: () => Awaitable<R>): Awaitable<R> {
-  return context === undefined || carrier !== undefined ? work() : follow(context, key, work);
+/** The innermost running work of an instance that the caller is inside of, unless that is found on a carrier. */
+export function workAround(of: object): Work | undefined {
+  for (let running = context?.current(); running !== undefined; running = running.outer) {
+    if (running.of === of && !running.ended) return running.work;
+  }
+  return undefined;
 }
 
-async function follow<R>(context: Context<Running>, key: RecordKey, work: () => Awaitable<R>): Promise<R> {
-  const running: Running = { key, outer: context.current(), ended: false };
+/** Runs the work of a call of the instance `of`, which finds `work` by itself. */
+export function inside<E>(of: object, call: Call<E>, work: Work): Awaitable<Ended<E>> {
+  return context === undefined || call.carrier !== undefined
+    ? call.run(work)
+    : follow(context, of, call, work);
+}
+
+async function follow<E>(
+  context: Context<Running>,
+  of: object,
+  call: Call<E>,
+  work: Work,
+): Promise<Ended<E>> {
+  const { key } = call.identity;
+  const running: Running = { of, key, work, outer: context.current(), ended: false };
   try {
-    return await context.run(running, work);
+    return await context.run(running, () => call.run(work));
   } finally {
     running.ended = true;
   }

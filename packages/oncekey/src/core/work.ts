@@ -7,7 +7,9 @@
 import { OncekeyError } from "./errors.js";
 import { downstreamKeyOf } from "./key.js";
 import type { Lease } from "./lease.js";
+import type { ResolvedPolicy } from "./policy.js";
 import type { Guarantee, RecordKey } from "./record.js";
+import type { ClaimRequest } from "./store.js";
 
 /** A store without transactions (`Store<never>`) cannot give exactly-once. */
 export type GuaranteeOf<Tx> = [Tx] extends [never] ? Exclude<Guarantee, "exactly-once"> : Guarantee;
@@ -56,34 +58,77 @@ export interface Work<Tx = unknown, G extends Guarantee = Guarantee, Held = neve
    */
   downstreamKey(name: string): string;
   /**
+   * Does a part of the work and keeps its result, so that this work, started again after a crash or a failure, gets that result
+   * instead of doing the part again. What `fn` throws is thrown here, and nothing is kept: then the step may be tried again.
+   *
+   * A step is promised what its work is, save that under exactly-once it is at-least-once: it is for what is done outside the
+   * transaction, before its first statement. Its claim is its own, so an attempt that has lost the operation's claim can still
+   * finish the step it is in; its successor waits for that and takes the result.
+   *
+   * @param name the same in every attempt and deploy, and used once in each attempt. It is shown in events and lists.
+   * @param fn gets the step's own context: its claim, its keys for other services, steps of its own.
+   * @throws OncekeyError `STEP_IN_FLIGHT`: an earlier attempt may still be in it. `STEP_REFUSED`: it was begun before and its
+   * result cannot be had; `cause` says why. `LEASE_LOST` or `RUN_TOO_LONG`, and `fn` was not called. `STORE_UNAVAILABLE`.
+   * `CONFIGURATION_INVALID` for a name that was used already.
+   */
+  step<R>(name: string, fn: (work: StepWork<Held>) => R | Promise<R>): Promise<R>;
+  /**
    * Says that nothing has happened: if this attempt then fails, its key is free again, even under at-most-once. For handlers,
    * whose throws become answers on the way; a function given to `run` can also `throw notPerformed(reason)`.
    */
   notPerformed(): void;
 }
 
+/** A step, as its function sees it: an attempt of its own, outside any transaction. */
+export type StepWork<Held = never> = Work<never, Exclude<Guarantee, "exactly-once">, Held>;
+
+/** An attempt whose work is about to start, as far as its context shows it. */
+export interface Attempted {
+  readonly call: { readonly policy: ResolvedPolicy; readonly carrier: unknown };
+  readonly claim: ClaimRequest;
+  readonly attempt: number;
+  readonly protected: boolean;
+  readonly lease: Lease;
+  /** When the claim was sent, on the monotonic clock; `undefined`: a transaction of the caller's holds it. */
+  readonly claimedMs: number | undefined;
+  /** Set when the work says so. */
+  nothingHappened: boolean;
+}
+
+/** Runs a step. `names`: those that this attempt has used. */
+export type RunStep = <R>(
+  of: Attempted,
+  names: Set<string>,
+  name: string,
+  fn: (work: StepWork) => R | Promise<R>,
+) => Promise<R>;
+
 export function createWork<Tx>(
-  key: RecordKey,
-  attempt: number,
-  lease: Lease,
-  guarantee: Guarantee,
-  isProtected: boolean,
+  runStep: RunStep,
+  attempted: Attempted,
   transaction: Tx | undefined,
-  notPerformed: () => void,
 ): Work<Tx> {
+  const { lease, attempt } = attempted;
+  let names: Set<string> | undefined;
   return {
     get signal() {
       return lease.signal();
     },
-    guarantee,
+    guarantee: attempted.call.policy.guarantee,
     attempt,
-    protected: isProtected,
+    protected: attempted.protected,
     transaction,
     assertHeld: lease.assertHeld,
     confirm: lease.confirm,
     guard: lease.guard,
-    downstreamKey: (name) => downstreamKeyOf(key, name),
-    notPerformed,
+    downstreamKey: (name) => downstreamKeyOf(attempted.claim.key, name),
+    step(name, fn) {
+      names ??= new Set();
+      return runStep(attempted, names, name, fn);
+    },
+    notPerformed() {
+      attempted.nothingHappened = true;
+    },
   };
 }
 
@@ -108,17 +153,18 @@ export function isWorkOf(carrier: unknown, key: RecordKey): boolean {
  */
 export function attachedWork(carrier: object, asked?: Guarantee): Work {
   const work = (carrier as { readonly [WORK]?: Work } | undefined)?.[WORK];
-  if (work === undefined) {
-    throw new OncekeyError(
-      "NOT_PROTECTED",
-      "There is no protected work here: is the idempotent middleware before this handler?",
-    );
-  }
+  const none = "There is no protected work here: is the idempotent middleware before this handler?";
+  return promised(work, asked, none);
+}
+
+/** What was found, if it is there and was promised what is asked of it. */
+export function promised(work: Work | undefined, asked: Guarantee | undefined, none: string): Work {
+  if (work === undefined) throw new OncekeyError("NOT_PROTECTED", none);
   // Whoever asks for the least is served by every guarantee.
   if (asked !== undefined && asked !== "at-least-once" && asked !== work.guarantee) {
     throw new OncekeyError(
       "GUARANTEE_UNSUPPORTED",
-      `This handler counts on ${asked}, but its route is ${work.guarantee}. Set guarantee: "${asked}" in the options of the route or of the instance.`,
+      `This work counts on ${asked}, but its call or route is ${work.guarantee}. Set guarantee: "${asked}" in its options or in those of the instance.`,
     );
   }
   return work;

@@ -47,7 +47,7 @@ describe("workOf with the guarantee that a handler counts on", () => {
   ] as const)("refuses on a route that is %s to stand for %s", async (guarantee, asked) => {
     const error = await workUnder(guarantee, asked);
     expect(error).toMatchObject({ code: "GUARANTEE_UNSUPPORTED" });
-    expect((error as Error).message).toContain(`counts on ${asked}, but its route is ${guarantee}`);
+    expect((error as Error).message).toContain(`counts on ${asked}, but its call or route is ${guarantee}`);
   });
 
   it.each(["at-least-once", "at-most-once"] as const)(
