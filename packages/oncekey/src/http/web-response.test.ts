@@ -50,7 +50,13 @@ describe("an answer that is whole", () => {
   it("has a length of its own where it was a stream that is chunked", async () => {
     const { got, its } = caller();
     const headers = { "Transfer-Encoding": "chunked", "X-Kept": "1" };
-    const capture = captureWebResponse(new Response(new Blob(["a"]).stream(), { headers }), CAPTURING, its);
+    const there = new ReadableStream({
+      start(controller) {
+        controller.enqueue(Uint8Array.of(97));
+        controller.close();
+      },
+    });
+    const capture = captureWebResponse(new Response(there, { headers }), CAPTURING, its);
     await capture.ended;
     capture.release();
     expect([...(got.answer?.headers ?? [])]).toEqual([["x-kept", "1"]]);
