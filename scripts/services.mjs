@@ -14,7 +14,7 @@ import { startRedisCluster } from "./services/redis-cluster.mjs";
 import { startSingle } from "./services/single.mjs";
 
 /**
- * @typedef {"redis" | "redis-cluster" | "postgres" | "mariadb"} ServerKind
+ * @typedef {"redis" | "redis-cluster" | "postgres" | "mariadb" | "rabbitmq" | "nats"} ServerKind
  * @typedef {import("./services/single.mjs").Server} Server
  * @typedef {import("./services/single.mjs").ServerOptions} ServerOptions
  * @typedef {import("./services/redis-cluster.mjs").Cluster} Cluster

@@ -10,14 +10,15 @@ import { guarded, unguarded } from "./guard.mjs";
 
 /**
  * @param {import("./kinds.mjs").Kind} kind
- * @param {{ name: string, port: number, image: string, settings: import("./kinds.mjs").Settings, onHostNetwork: boolean }} options
+ * @param {{ name: string, port: number, more: readonly number[], image: string, settings: import("./kinds.mjs").Settings, onHostNetwork: boolean }} options
  * @returns {Promise<import("./local.mjs").Host>}
  */
-export async function containerHost(kind, { name, port, image, settings, onHostNetwork }) {
+export async function containerHost(kind, { name, port, more, image, settings, onHostNetwork }) {
   const container = `oncekey-${name}-${randomUUID().slice(0, 8)}`;
-  const where = { port, address: onHostNetwork ? "127.0.0.1" : "0.0.0.0" };
+  const where = { port, address: onHostNetwork ? "127.0.0.1" : "0.0.0.0", more };
   const network = onHostNetwork ? ["--network", "host"] : ["--publish", `127.0.0.1:${port}:${port}`];
-  const env = Object.entries(kind.container.env).flatMap(([key, value]) => ["--env", `${key}=${value}`]);
+  const told = { ...kind.container.env, ...kind.env?.(where, settings) };
+  const env = Object.entries(told).flatMap(([key, value]) => ["--env", `${key}=${value}`]);
   let created = false;
 
   return {

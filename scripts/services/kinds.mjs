@@ -20,6 +20,7 @@ import { ask, askRedis } from "./wire.mjs";
  * @typedef {object} Listening
  * @property {number} port
  * @property {string} address
+ * @property {readonly number[]} more free ports, as many as the kind asks for
  *
  * @typedef {object} Kind
  * @property {import("./programs.mjs").Needs} needs
@@ -29,6 +30,11 @@ import { ask, askRedis } from "./wire.mjs";
  * @property {(place: Place) => readonly string[]} program the command up to what depends on the place
  * @property {(where: Listening, settings: Settings) => readonly string[]} options the rest of the command, also in a container
  * @property {{ program: readonly string[], env: Readonly<Record<string, string>> }} container
+ * @property {number} [morePorts] that it listens on beside its own
+ * @property {(where: Listening, settings: Settings, place?: Place) => Readonly<Record<string, string>>} [env] what it is told by
+ *   its environment; without a place: in a container
+ * @property {(where: Listening, place: Place) => readonly string[]} [companion] a second process that it needs, and would leave
+ *   behind if it started it itself
  * @property {(port: number) => Promise<boolean>} isReady
  * @property {(port: number) => string} url
  * @property {NodeJS.Signals} gracefully
@@ -132,7 +138,93 @@ const mariadb = {
   lastly: "SIGKILL",
 };
 
-export const kinds = { redis, postgres, mariadb };
+/** @type {Kind} */
+const rabbitmq = {
+  needs: {
+    name: "RabbitMQ",
+    // Debian's command of this name changes the user and the folder; the script that it calls is in neither's PATH.
+    programs: [
+      ["/usr/lib/rabbitmq/bin/rabbitmq-server", "epmd"],
+      ["rabbitmq-server", "epmd"],
+    ],
+    image: "rabbitmq:4",
+    packages: ["rabbitmq-server"],
+    brew: "rabbitmq",
+  },
+  accounts: [],
+  // Names and terms of Erlang. A container's clients are not on its loopback address.
+  settings: { loopback_users: "[]", disk_free_limit: "50000000" },
+  preparation: () => undefined,
+  program: ({ programs: [server = "rabbitmq-server"] }) => [server],
+  options: () => [],
+  container: { program: ["rabbitmq-server"], env: {} },
+  morePorts: 2,
+  env: ({ port, address, more: [distribution, mapper] }, settings, place) => {
+    const own = Object.entries(settings).map(([name, term]) => `-rabbit ${name} ${term}`);
+    const node = { RABBITMQ_NODE_PORT: String(port), RABBITMQ_NODE_IP_ADDRESS: address };
+    if (place === undefined) return { ...node, RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS: own.join(" ") };
+    const { folder } = place;
+    return {
+      ...node,
+      // As one process: the script would otherwise stay in front of the server, and a signal to it would not reach that.
+      detached: "yes",
+      RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS: ["-kernel inet_dist_use_interface {127,0,0,1}", ...own].join(" "),
+      RABBITMQ_NODENAME: `oncekey-${port}@localhost`,
+      RABBITMQ_DIST_PORT: String(distribution),
+      ERL_EPMD_PORT: String(mapper),
+      ERL_EPMD_ADDRESS: "127.0.0.1",
+      ERL_CRASH_DUMP_SECONDS: "0",
+      RABBITMQ_MNESIA_BASE: join(folder, "data"),
+      RABBITMQ_LOG_BASE: folder,
+      RABBITMQ_LOGS: "-",
+      RABBITMQ_PID_FILE: join(folder, "pid"),
+      RABBITMQ_GENERATED_CONFIG_DIR: join(folder, "generated"),
+      // None of these is there: what this machine has configured is not for this server, and no plugin opens a port.
+      RABBITMQ_ENABLED_PLUGINS_FILE: join(folder, "plugins"),
+      RABBITMQ_CONFIG_FILE: join(folder, "none"),
+      RABBITMQ_ADVANCED_CONFIG_FILE: join(folder, "none.config"),
+      RABBITMQ_CONF_ENV_FILE: join(folder, "none.env"),
+    };
+  },
+  companion: ({ more: [, mapper] }, { programs: [, epmd = "epmd"] }) => [
+    epmd,
+    ...["-port", String(mapper), "-address", "127.0.0.1"],
+  ],
+  // The first frame that it sends is of type 1, a method.
+  isReady: async (port) => (await ask(port, "AMQP\0\0\x09\x01"))[0] === 1,
+  url: (port) => `amqp://guest:guest@127.0.0.1:${port}`,
+  gracefully: "SIGTERM",
+  lastly: "SIGKILL",
+};
+
+/** @type {Kind} */
+const nats = {
+  needs: {
+    name: "NATS",
+    programs: [["nats-server"]],
+    image: "nats:2",
+    packages: ["nats-server"],
+    brew: "nats-server",
+  },
+  accounts: [],
+  settings: {},
+  preparation: () => undefined,
+  program: ({ folder, programs: [server = "nats-server"] }) => [
+    server,
+    ...["--store_dir", join(folder, "jetstream")],
+  ],
+  options: ({ port, address }, settings) => [
+    ...["--addr", address, "--port", String(port), "--jetstream"],
+    ...Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value]),
+  ],
+  container: { program: ["nats-server"], env: {} },
+  isReady: async (port) => (await ask(port, "")).includes('"jetstream":true'),
+  url: (port) => `nats://127.0.0.1:${port}`,
+  gracefully: "SIGTERM",
+  lastly: "SIGKILL",
+};
+
+export const kinds = { redis, postgres, mariadb, rabbitmq, nats };
 
 /** The first message of a client of Postgres: length, version 3.0, who and where. */
 function greetingForPostgres() {

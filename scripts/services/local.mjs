@@ -26,10 +26,10 @@ import { guarded, unguarded } from "./guard.mjs";
 
 /**
  * @param {import("./kinds.mjs").Kind} kind
- * @param {{ name: string, port: number, programs: readonly string[], settings: import("./kinds.mjs").Settings }} options
+ * @param {{ name: string, port: number, more: readonly number[], programs: readonly string[], settings: import("./kinds.mjs").Settings }} options
  * @returns {Promise<Host>}
  */
-export async function localHost(kind, { name, port, programs, settings }) {
+export async function localHost(kind, { name, port, more, programs, settings }) {
   const folder = await mkdtemp(join(tmpdir(), `oncekey-${name}-`));
   const id = folder;
   guarded({ id, folder });
@@ -37,6 +37,9 @@ export async function localHost(kind, { name, port, programs, settings }) {
   const account = await accountFor(kind);
   if (account !== undefined) await chown(folder, account.uid, account.gid);
   await prepare(kind, place, account);
+  const where = { port, address: "127.0.0.1", more };
+  const env = kind.env?.(where, settings, place) ?? {};
+  const companion = companionOf(kind, { where, place, id, account });
 
   /** @type {import("node:child_process").ChildProcess | undefined} */
   let child;
@@ -49,8 +52,9 @@ export async function localHost(kind, { name, port, programs, settings }) {
 
   return {
     start: async () => {
-      const command = [...kind.program(place), ...kind.options({ port, address: "127.0.0.1" }, settings)];
-      child = launch(command, { log, folder, account });
+      companion.start();
+      const command = [...kind.program(place), ...kind.options(where, settings)];
+      child = launch(command, { log, folder, account, env });
       guarded({ id, folder, pid: pid(), signal: kind.lastly });
       child.unref();
     },
@@ -68,6 +72,7 @@ export async function localHost(kind, { name, port, programs, settings }) {
     pause: async () => signalAll([pid(), ...(await childrenOf(pid()))], "SIGSTOP"),
     resume: async () => signalAll([...(await childrenOf(pid())), pid()], "SIGCONT"),
     remove: async () => {
+      await companion.end();
       await rm(folder, { recursive: true, force: true, maxRetries: 5 });
       unguarded(id);
     },
@@ -84,7 +89,7 @@ async function prepare(kind, place, account) {
   const command = kind.preparation(place);
   if (command === undefined) return;
   const log = join(place.folder, "preparation");
-  const child = launch(command, { log, folder: place.folder, account });
+  const child = launch(command, { log, folder: place.folder, account, env: {} });
   const code = await new Promise((resolve, reject) => child.once("exit", resolve).once("error", reject));
   if (code !== 0) throw new Error(`${command[0]} failed with ${code}:\n${lastLines(log)}`);
 }
@@ -93,14 +98,14 @@ async function prepare(kind, place, account) {
  * Detached, so that Ctrl-C reaches who stops the server in its order, and not the server.
  *
  * @param {readonly string[]} command
- * @param {{ log: string, folder: string, account: Account | undefined }} options
+ * @param {{ log: string, folder: string, account: Account | undefined, env: NodeJS.ProcessEnv }} options
  */
-function launch([program = "", ...args], { log, folder, account }) {
+function launch([program = "", ...args], { log, folder, account, env }) {
   const output = openSync(log, "a");
   const child = spawn(program, args, {
     cwd: folder,
     // A temporary folder of its own: servers that begin at the same time meet in a shared one (MariaDB's temporary tables do).
-    env: { ...process.env, LC_ALL: "C", HOME: folder, TMPDIR: folder },
+    env: { ...process.env, LC_ALL: "C", HOME: folder, TMPDIR: folder, ...env },
     stdio: ["ignore", output, output],
     detached: true,
     ...account,
@@ -108,6 +113,39 @@ function launch([program = "", ...args], { log, folder, account }) {
   closeSync(output);
   child.on("error", () => {});
   return child;
+}
+
+/**
+ * Runs from the first start of its server until that one is removed, also while the server is stopped.
+ *
+ * @param {import("./kinds.mjs").Kind} kind
+ * @param {{ where: import("./kinds.mjs").Listening, place: import("./kinds.mjs").Place, id: string, account: Account | undefined }} options
+ */
+function companionOf(kind, { where, place, id, account }) {
+  const command = kind.companion?.(where, place);
+  const ownId = `${id} companion`;
+  /** @type {import("node:child_process").ChildProcess | undefined} */
+  let child;
+  return {
+    start() {
+      if (command === undefined || child !== undefined) return;
+      const { folder } = place;
+      child = launch(command, { log: join(folder, "companion"), folder, account, env: {} });
+      if (child.pid !== undefined) guarded({ id: ownId, pid: child.pid, signal: "SIGKILL" });
+      child.unref();
+    },
+    async end() {
+      const ending = child;
+      if (ending === undefined || ending.pid === undefined) return;
+      const gone = new Promise((resolve) => ending.once("exit", resolve));
+      ending.ref();
+      if (ending.exitCode === null && ending.signalCode === null) {
+        ending.kill("SIGKILL");
+        await gone;
+      }
+      unguarded(ownId);
+    },
+  };
 }
 
 /** @typedef {{ uid: number, gid: number }} Account */

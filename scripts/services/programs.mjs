@@ -5,13 +5,13 @@
  * is an error that says what to install: tests of a store whose server is missing have failed.
  */
 import { accessSync, constants, existsSync, readdirSync, rmSync, writeFileSync } from "node:fs";
-import { delimiter, join } from "node:path";
+import { delimiter, isAbsolute, join } from "node:path";
 import { run } from "../workspace.mjs";
 
 /**
  * @typedef {object} Needs
  * @property {string} name as people say it
- * @property {readonly (readonly string[])[]} programs sets of programs; the first set that is complete is used
+ * @property {readonly (readonly string[])[]} programs sets of programs, by name or by path; the first set that is complete is used
  * @property {string} image
  * @property {readonly string[]} packages of Debian and its descendants
  * @property {string} brew
@@ -63,6 +63,7 @@ function localPrograms({ programs }) {
   const folders = [...(process.env.PATH ?? "").split(delimiter), ...usualFolders()];
   for (const set of programs) {
     const paths = set.flatMap((name) => {
+      if (isAbsolute(name)) return isExecutable(name) ? [name] : [];
       const folder = folders.find((each) => each !== "" && isExecutable(join(each, name)));
       return folder === undefined ? [] : [join(folder, name)];
     });

@@ -37,7 +37,10 @@ export async function startSingle(name, { settings = {}, onHostNetwork = false }
   const kind = kinds[name];
   const found = await findPrograms(kind.needs);
   const port = await freePort();
-  const options = { name, port, settings: { ...kind.settings, ...settings } };
+  /** @type {number[]} */
+  const more = [];
+  while (more.length < (kind.morePorts ?? 0)) more.push(await freePort());
+  const options = { name, port, more, settings: { ...kind.settings, ...settings } };
   const host =
     found.kind === "local"
       ? await localHost(kind, { ...options, programs: found.programs })

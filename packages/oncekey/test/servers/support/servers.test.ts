@@ -2,13 +2,24 @@ import { Cluster, Redis } from "ioredis";
 import mysql from "mysql2/promise";
 import pg from "pg";
 import { expect, test } from "vitest";
-import { mariadbUrl, ownServer, postgresUrl, redisClusterUrls, redisUrl } from "./servers.js";
+import { ask } from "../../../../../scripts/services/wire.mjs";
+import {
+  mariadbUrl,
+  natsUrl,
+  ownServer,
+  postgresUrl,
+  rabbitmqUrl,
+  redisClusterUrls,
+  redisUrl,
+} from "./servers.js";
 
-const [redis, cluster, postgres, mariadb] = await Promise.all([
+const [redis, cluster, postgres, mariadb, rabbitmq, nats] = await Promise.all([
   redisUrl(),
   redisClusterUrls(),
   postgresUrl(),
   mariadbUrl(),
+  rabbitmqUrl(),
+  natsUrl(),
 ]);
 
 test("Redis answers, in a database that is empty", async () => {
@@ -41,6 +52,13 @@ test("MariaDB answers, in a database of this file", async () => {
     { name: expect.stringMatching(/^oncekey_/), version: expect.stringMatching(/MariaDB/) },
   ]);
   await connection.end();
+});
+
+test("RabbitMQ answers with its first frame, NATS with what it can do", async () => {
+  const [frame] = await ask(Number(new URL(rabbitmq).port), "AMQP\0\0\x09\x01");
+  expect(frame).toBe(1);
+  const greeting = await ask(Number(new URL(nats).port), "");
+  expect(greeting.toString()).toMatch(/^INFO .*"jetstream":true/);
 });
 
 test("a server of one's own keeps its address and what it was told to keep over a crash, and stands still on demand", async () => {

@@ -2,7 +2,7 @@
  * @module test/servers/support/servers
  *
  * Real servers for tests. The addresses of shared ones lead to a database that no other file has (Redis numbers them; of a cluster,
- * which has only one, take `uniquePrefix`). Who stops, pauses or configures a server takes one of its own.
+ * which has only one, and of a broker take `uniquePrefix`). Who stops, pauses or configures a server takes one of its own.
  *
  * Ask at the top of the file, `const url = await redisUrl()`: the first to ask waits until the server has started.
  */
@@ -32,6 +32,16 @@ export async function mariadbUrl(): Promise<string> {
 export async function mysqlUrl(): Promise<string | undefined> {
   const [url] = await ask("mysql");
   return url;
+}
+
+/** Files share it, so that queues and exchanges begin with a name of their own (`uniquePrefix`). */
+export async function rabbitmqUrl(): Promise<string> {
+  return one("rabbitmq");
+}
+
+/** With JetStream. Files share it, so that streams and subjects begin with a name of their own (`uniquePrefix`). */
+export async function natsUrl(): Promise<string> {
+  return one("nats");
 }
 
 /**

@@ -26,6 +26,8 @@ const variables = {
   postgres: "ONCEKEY_TEST_POSTGRES_URL",
   mariadb: "ONCEKEY_TEST_MARIADB_URL",
   mysql: "ONCEKEY_TEST_MYSQL_URL",
+  rabbitmq: "ONCEKEY_TEST_RABBITMQ_URL",
+  nats: "ONCEKEY_TEST_NATS_URL",
 } as const satisfies Record<Wanted, string>;
 
 const databasesOf = {
@@ -33,7 +35,12 @@ const databasesOf = {
   postgres: createPostgresDatabase,
   mariadb: createMysqlDatabase,
   mysql: createMysqlDatabase,
-} as const satisfies Record<Exclude<Wanted, "redis-cluster">, (url: string, n: number) => Promise<Database>>;
+} as const satisfies Partial<Record<Wanted, (url: string, n: number) => Promise<Database>>>;
+
+/** What has databases that can be told apart; on the others, files take names of their own. */
+function hasDatabases(wanted: Wanted): wanted is keyof typeof databasesOf {
+  return Object.hasOwn(databasesOf, wanted);
+}
 
 export function isWanted(name: string): name is Wanted {
   return Object.hasOwn(variables, name);
@@ -41,7 +48,7 @@ export function isWanted(name: string): name is Wanted {
 
 /** The kinds that have to be started here. */
 export function kindsToStart(): readonly ServerKind[] {
-  const kinds: readonly ServerKind[] = ["redis", "redis-cluster", "postgres", "mariadb"];
+  const kinds: readonly ServerKind[] = ["redis", "redis-cluster", "postgres", "mariadb", "rabbitmq", "nats"];
   return kinds.filter((kind) => givenUrls(kind).length === 0);
 }
 
@@ -73,11 +80,11 @@ export function sharedServers() {
   };
 
   return {
-    /** A database that nobody had before; of a cluster, which has only one, the addresses of its nodes. */
+    /** A database that nobody had before; of a cluster or a broker, which has none, its addresses. */
     async fresh(wanted: Wanted): Promise<Answer> {
       const urls = await urlsOf(wanted);
       const [serverUrl] = urls;
-      if (wanted === "redis-cluster" || serverUrl === undefined) return { urls };
+      if (!hasDatabases(wanted) || serverUrl === undefined) return { urls };
       number += 1;
       const database = await databasesOf[wanted](serverUrl, number);
       databases.push(database);
