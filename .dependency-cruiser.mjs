@@ -88,6 +88,19 @@ export default {
       to: { path: `${src}/consumers/(${consumers})[./]`, pathNot: `${src}/consumers/$1[./]` },
     },
     {
+      name: "jobs-know-core-and-themselves",
+      severity: "error",
+      from: { path: `${src}/jobs/`, pathNot: tests },
+      to: { path: src, pathNot: `${src}/(jobs|core|platform)/` },
+    },
+    {
+      name: "schedulers-know-no-scheduler",
+      comment: "What two schedulers share belongs in a file of jobs/ that is not an adapter.",
+      severity: "error",
+      from: { path: `${src}/jobs/(croner|node-cron|index)\\.ts$` },
+      to: { path: `${src}/jobs/(croner|node-cron|index)\\.ts$` },
+    },
+    {
       name: "stores-know-core-and-themselves",
       comment: "A store never reaches into another one; what all stores share lies directly in stores/.",
       severity: "error",

@@ -136,6 +136,14 @@ export type IdempotencyEvent =
       readonly by: string;
       readonly reason: string;
     })
+  /** A planned firing of a job has come to its end, for this process. */
+  | (OfOperation & {
+      readonly type: "occurrence";
+      readonly plannedAtMs: number;
+      readonly end: "executed" | "elsewhere" | "skipped" | "in-flight" | "missed" | "closing" | "given-up";
+      /** Why it was given up. */
+      readonly cause: unknown;
+    })
   /** Once per call, whatever became of it. */
   | (OfOperation & {
       readonly type: "finished";

@@ -1,0 +1,105 @@
+/**
+ * @module
+ * Which occurrences were planned while no instance was up.
+ *
+ * The schedule's own calendar is walked back from now to the last occurrence that has ended; what has no record in between was
+ * missed. Whoever looks at the same time finds the same: the claim decides who runs what.
+ *
+ * Invariants: without a sign of an earlier occurrence nothing counts as missed (the job is new, or everything was forgotten), and
+ * nothing that may have been forgotten does: what is older than the retention could have been completed. At most `maxMissed`
+ * planned instants, the latest ones, are made up for.
+ */
+import { unreachable } from "../core/errors.js";
+import type { Calendar } from "./calendar.js";
+import { type Job, recordOf } from "./occurrence.js";
+import { CLOCK_MARGIN_MS, retentionOf, windowOf } from "./options.js";
+
+export interface Missed {
+  /** Started and not ended, and their window has not ended either: to be subscribed to again. Oldest first. */
+  readonly open: readonly number[];
+  /** No attempt is under way, and none would start by itself. Oldest first. */
+  readonly missed: readonly number[];
+}
+
+/** What the walk back has met, newest first. */
+interface Walk {
+  readonly open: number[];
+  readonly absent: number[];
+  readonly crashed: number[];
+  /** An occurrence that has ended was met: the job is older than those before it. */
+  hasEnded: boolean;
+}
+
+/**
+ * Looks from the planned instant `fromMs` back.
+ *
+ * @throws OncekeyError `STORE_UNAVAILABLE`.
+ */
+export async function findMissed(job: Job, calendar: Calendar, fromMs: number | undefined): Promise<Missed> {
+  const { settings } = job;
+  const walk: Walk = { open: [], absent: [], crashed: [], hasEnded: false };
+  // Without missed ones to make up for, only the latest is of interest: whether its runner has crashed.
+  const most = settings.missed === "none" ? 1 : settings.maxMissed;
+  let atMs = fromMs;
+  for (let looked = 0; looked < most && isRemembered(job, calendar, atMs) && !walk.hasEnded; looked++) {
+    await lookAt(job, calendar, atMs, walk);
+    atMs = calendar.previousMs(atMs - 1);
+  }
+  const { open, absent, crashed } = walk;
+  const isOld = walk.hasEnded || (settings.missed !== "none" && (await existedBefore(job, calendar, atMs)));
+  const missed = isOld ? [...absent, ...crashed] : crashed;
+  return { open: open.sort(ascending), missed: missed.sort(ascending) };
+}
+
+async function lookAt(job: Job, calendar: Calendar, atMs: number, walk: Walk): Promise<void> {
+  const { idempotency, settings } = job;
+  const record = await idempotency.find(recordOf(settings, atMs));
+  const isOpen = idempotency.internals.clock.now() < atMs + windowOf(settings, calendar, atMs);
+  switch (record?.state) {
+    case undefined:
+      walk.absent.push(atMs);
+      return;
+    case "claimed":
+      if (isOpen) walk.open.push(atMs);
+      else if (record?.lapsed === true) walk.crashed.push(atMs);
+      return;
+    case "released":
+      if (isOpen) walk.open.push(atMs);
+      walk.hasEnded = true;
+      return;
+    case "completed":
+    case "unknown":
+      walk.hasEnded = true;
+      return;
+    default:
+      return unreachable(record?.state as never);
+  }
+}
+
+/** Whether an occurrence planned for `atMs` that has ended would still have its record. */
+function isRemembered(
+  { idempotency, settings }: Job,
+  calendar: Calendar,
+  atMs: number | undefined,
+): atMs is number {
+  if (atMs === undefined) return false;
+  const retentionMs = retentionOf(settings, calendar, atMs);
+  const marginMs = Math.min(CLOCK_MARGIN_MS, retentionMs / 4);
+  return idempotency.internals.clock.now() - atMs < retentionMs - marginMs;
+}
+
+/** Looks for a sign that the job is older than `atMs`, at distances that double: an outage may be long, and the schedule dense. */
+async function existedBefore(job: Job, calendar: Calendar, fromMs: number | undefined): Promise<boolean> {
+  const { idempotency, settings } = job;
+  const nowMs = idempotency.internals.clock.now();
+  let atMs = fromMs;
+  while (isRemembered(job, calendar, atMs)) {
+    if ((await idempotency.find(recordOf(settings, atMs))) !== undefined) return true;
+    atMs = calendar.previousMs(nowMs - 2 * Math.max(1, nowMs - atMs));
+  }
+  return false;
+}
+
+function ascending(a: number, b: number): number {
+  return a - b;
+}
