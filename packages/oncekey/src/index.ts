@@ -38,4 +38,4 @@ export type {
 export type { RunOptions } from "./core/run.js";
 export type * from "./core/store.js";
 export type { JoinedOptions, Within } from "./core/within.js";
-export type { GuaranteeOf, TransactionOf, Work } from "./core/work.js";
+export type { GuaranteeOf, StepWork, TransactionOf, Work } from "./core/work.js";

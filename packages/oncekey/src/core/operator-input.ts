@@ -12,14 +12,18 @@ import { countProblems, durationProblems, isOptions, unknownOptions } from "./po
 import type { RecordKey, RecordState, RecordVersion } from "./record.js";
 
 /** Names a record: by what its caller used, or by the digest that events and `list` show. */
-export type RecordTarget =
+export type RecordTarget = (
   | {
       readonly operation: string;
       /** May be left out where the instance has a scope. */
       readonly scope?: KeyInput | ScopeValue;
       readonly key: KeyInput;
     }
-  | { readonly recordKey: RecordKey };
+  | { readonly recordKey: RecordKey }
+) & {
+  /** The record of a step of it instead; of a step inside a step, the names from the outermost on. */
+  readonly step?: string | readonly string[] | undefined;
+};
 
 /** Who changes a record by hand, and why; both are kept in the event. */
 export interface OperatorNote {
@@ -76,14 +80,16 @@ export function refuse(what: string, problems: readonly string[]): void {
 /** @param scoped whether the instance says whose key it is where a target does not. */
 export function targetProblems(target: unknown, scoped: boolean): string[] {
   if (!isOptions(target)) return ["target must be { operation, scope, key } or { recordKey }"];
+  const problems = stepProblems(target.step);
   if ("recordKey" in target) {
     const { recordKey } = target;
-    return typeof recordKey === "string" && RECORD_KEY.test(recordKey)
-      ? []
-      : ["recordKey must be the key that an event, find or list shows: 43 characters of base64url"];
+    if (typeof recordKey === "string" && RECORD_KEY.test(recordKey)) return problems;
+    return [
+      ...problems,
+      "recordKey must be the key that an event, find or list shows: 43 characters of base64url",
+    ];
   }
   const { operation, key, scope } = target;
-  const problems: string[] = [];
   if (typeof operation !== "string" || operation === "") {
     problems.push("operation must be a text: what the call or route was named");
   }
@@ -92,6 +98,13 @@ export function targetProblems(target: unknown, scoped: boolean): string[] {
     problems.push("scope, or a part of it, is missing: whose key it is, or GLOBAL_SCOPE");
   }
   return problems;
+}
+
+function stepProblems(step: unknown): string[] {
+  const names: readonly unknown[] = step === undefined ? [] : [step].flat();
+  return names.every((name) => typeof name === "string" && name !== "")
+    ? []
+    : ["step must be the name of a step, or a list of names"];
 }
 
 export function listProblems(options: unknown): string[] {

@@ -10,7 +10,15 @@ import type { Call } from "./call.js";
 import type { Engine } from "./engine.js";
 import { isOncekeyError, OncekeyError, unreachable } from "./errors.js";
 import type { StoreCall } from "./events.js";
-import { identify, MISSING_SCOPE, partsOf, type ScopeValue, scopeId, scopeValueOf } from "./key.js";
+import {
+  identify,
+  MISSING_SCOPE,
+  partsOf,
+  type ScopeValue,
+  scopeId,
+  scopeValueOf,
+  stepKeyOf,
+} from "./key.js";
 import { MAX_PAGE } from "./limits.js";
 import {
   type ListOptions,
@@ -71,6 +79,11 @@ export function noteOperation(desk: Desk, { operation, policy, encodeDone }: Cal
 /** @throws OncekeyError for a target that can name no record: "there is none" would be the wrong answer. */
 function keyOf(desk: Desk, target: RecordTarget): RecordKey {
   refuse("Record target", targetProblems(target, desk.defaultScope !== undefined));
+  const steps = [target.step ?? []].flat();
+  return steps.reduce<RecordKey>((key, name) => stepKeyOf(key, name), operationKeyOf(desk, target));
+}
+
+function operationKeyOf(desk: Desk, target: RecordTarget): RecordKey {
   if ("recordKey" in target) return target.recordKey;
   const scope = "scope" in target ? scopeValueOf(target.scope) : defaultScopeOf(desk);
   const named = { operation: target.operation, key: target.key, scope };

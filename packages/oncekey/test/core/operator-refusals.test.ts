@@ -44,6 +44,8 @@ describe("an operator", () => {
       [{ ...TARGET, scope: undefined }, /^scope, or a part of it, is missing/],
       [{ ...TARGET, operation: undefined }, /^operation must be a text/],
       [{ ...TARGET, key: "" }, /^key, or a part of it, is missing/],
+      [{ ...TARGET, step: "" }, /^step must be the name of a step/],
+      [{ ...TARGET, step: ["pay", 7] }, /^step must be the name of a step/],
       [undefined, /^target must be/],
       ["k", /^target must be/],
     ];

@@ -46,6 +46,32 @@ describe("an operator", () => {
     expect(await idempotency.find({ ...TARGET, key: ["order", 7] })).toMatchObject({ label: "order 7" });
   });
 
+  it("reaches the steps of an operation by their names: to forget it is not to forget them", async () => {
+    const { idempotency } = desk();
+    const steps: string[] = [];
+    const run = () =>
+      idempotency.run(OPTIONS, ({ step }) =>
+        step("pay", async (inner) => {
+          await inner.step("log", () => void steps.push("logs"));
+          steps.push("pays");
+        }),
+      );
+    await run();
+    expect((await idempotency.list({ operation: "charge/pay" })).records).toHaveLength(1);
+    expect((await idempotency.list()).records).toHaveLength(3);
+    await idempotency.forget(TARGET, NOTE);
+    await run();
+    expect(steps).toEqual(["logs", "pays"]);
+    const work = await idempotency.find(TARGET);
+    if (work !== undefined) await idempotency.forget({ recordKey: work.key, step: "pay" }, NOTE);
+    await idempotency.forget(TARGET, NOTE);
+    await run();
+    expect(steps).toEqual(["logs", "pays", "pays"]);
+    const log = { ...TARGET, step: ["pay", "log"] };
+    expect(await idempotency.find(log)).toMatchObject({ operation: "charge/pay/log", state: "completed" });
+    expect(await idempotency.find({ ...TARGET, step: "log" })).toBeUndefined();
+  });
+
   it("lists by scope, operation and state, a page at a time", async () => {
     const { idempotency } = desk();
     for (const key of [1, 2, 3]) await idempotency.run({ ...OPTIONS, key }, () => "done");
