@@ -17,7 +17,7 @@ export type { FailedOccurrence, JobFunction, JobOptions, JobWork } from "./optio
 
 /** What is needed of a `Cron`. */
 export interface CronLike extends CronCalendar {
-  readonly options?: { readonly interval?: number | undefined; readonly startAt?: unknown };
+  readonly options?: { readonly interval?: number | undefined };
 }
 
 /** Give it to `Cron` as its function. It never rejects, unless `onError` is `"throw"`. */
@@ -58,8 +58,8 @@ export function oncePerOccurrence<
 
 /** Why its instances could not agree on a planned instant. */
 function problemOf({ options = {} }: CronLike, plannedMs: number | undefined): string | undefined {
-  if (options.interval && options.startAt === undefined) {
-    return "interval counts from the start of each process: give startAt, too";
+  if (options.interval) {
+    return "interval counts from a run of one process, not from the schedule: say it in the pattern";
   }
   return plannedMs === undefined
     ? "nothing was planned before now: to run it by hand, call its work"

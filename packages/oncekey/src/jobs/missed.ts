@@ -88,14 +88,21 @@ function isRemembered(
   return idempotency.internals.clock.now() - atMs < retentionMs - marginMs;
 }
 
-/** Looks for a sign that the job is older than `atMs`, at distances that double: an outage may be long, and the schedule dense. */
+/** Each look goes this much further back than the one before. */
+const STRIDE = 1.25;
+
+/**
+ * Looks for a sign that the job is older than what was looked at, ever further apart: an outage may be long, and the schedule dense.
+ * It is found for certain if the job had been up for a quarter as long as it then was down.
+ */
 async function existedBefore(job: Job, calendar: Calendar, fromMs: number | undefined): Promise<boolean> {
   const { idempotency, settings } = job;
   const nowMs = idempotency.internals.clock.now();
   let atMs = fromMs;
   while (isRemembered(job, calendar, atMs)) {
     if ((await idempotency.find(recordOf(settings, atMs))) !== undefined) return true;
-    atMs = calendar.previousMs(nowMs - 2 * Math.max(1, nowMs - atMs));
+    // At least one planned instant further, also where they lie far apart.
+    atMs = calendar.previousMs(Math.min(nowMs - STRIDE * (nowMs - atMs), atMs - 1));
   }
   return false;
 }

@@ -15,7 +15,7 @@
  * (the others count the same pause) · with the job's turn (`overlap.ts`) claimed and the occurrence not done.
  */
 import type { Clock } from "../core/clock.js";
-import { isOncekeyError, unreachable } from "../core/errors.js";
+import { isOncekeyError, notPerformed, unreachable } from "../core/errors.js";
 import type { Idempotency } from "../core/idempotency.js";
 import { GLOBAL_SCOPE } from "../core/key.js";
 import { dropped } from "../core/promises.js";
@@ -57,7 +57,8 @@ export type OccurrenceEnd =
 /** What one try has come to. */
 type Round =
   | { readonly kind: "ended"; readonly end: OccurrenceEnd }
-  | { readonly kind: "again"; readonly afterMs: number; readonly cause: unknown };
+  /** `seen`: the attempts whose ends this instance has heard of. */
+  | { readonly kind: "again"; readonly afterMs: number; readonly cause: unknown; readonly seen: number };
 
 /** What the record keeps of an occurrence, for those who are subscribed. */
 type Verdict = "ran" | "skipped";
@@ -86,23 +87,34 @@ export function recordOf(settings: JobSettings, plannedMs: number) {
 export async function performOccurrence(job: Job, occurrence: Occurrence): Promise<OccurrenceEnd> {
   const { clock } = job.idempotency.internals;
   const endsAtMs = clock.monotonicMs() + occurrence.remainingMs;
+  const remainingMs = () => Math.max(0, endsAtMs - clock.monotonicMs());
   let cause: unknown;
-  for (;;) {
-    const remainingMs = endsAtMs - clock.monotonicMs();
-    if (remainingMs <= 0) return report(job, occurrence, endOfWindow(cause));
-    const round = await tryOnce(job, occurrence, remainingMs);
+  let seen = 0;
+  while (remainingMs() > 0) {
+    const round = await tryOnce(job, occurrence, remainingMs, seen);
     if (round.kind === "ended") return report(job, occurrence, round.end);
     cause = round.cause;
-    await pause(clock, Math.min(round.afterMs, Math.max(0, endsAtMs - clock.monotonicMs())));
+    seen = Math.max(seen, round.seen);
+    await pause(clock, Math.min(round.afterMs, remainingMs()));
   }
+  return report(job, occurrence, endOfWindow(cause));
 }
 
-async function tryOnce(job: Job, occurrence: Occurrence, remainingMs: number): Promise<Round> {
+/** @param seen the attempts whose ends this instance has heard of. */
+async function tryOnce(
+  job: Job,
+  occurrence: Occurrence,
+  remainingMs: () => number,
+  seen: number,
+): Promise<Round> {
   const { settings, idempotency } = job;
   const turn = createTurn(idempotency, settings);
   let failure: Failure | undefined;
+  let begun = 0;
   const work = async (context: Work): Promise<Verdict> => {
-    if ((await turn.take(waitForTurn(settings, occurrence, context.attempt, remainingMs))) === "taken") {
+    begun = context.attempt;
+    await keepPause(job, context, seen, remainingMs);
+    if ((await turn.take(waitForTurn(settings, occurrence, context.attempt, remainingMs()))) === "taken") {
       return "skipped";
     }
     try {
@@ -114,13 +126,13 @@ async function tryOnce(job: Job, occurrence: Occurrence, remainingMs: number): P
     return "ran";
   };
   try {
-    const options = runOptions(settings, occurrence, remainingMs);
+    const options = runOptions(settings, occurrence, remainingMs());
     const outcome = await idempotency.runWithOutcome<Verdict>(options, work as never);
     if (outcome.result === "skipped") return ended("skipped");
     return ended(outcome.kind === "replayed" ? "elsewhere" : "executed");
   } catch (error) {
     return failure === undefined
-      ? await afterRefusal(job, occurrence, error)
+      ? await afterRefusal(job, occurrence, error, begun)
       : afterFailure(job, occurrence, failure);
   } finally {
     await turn.giveBack();
@@ -138,6 +150,21 @@ function runOptions(settings: JobSettings, occurrence: Occurrence, remainingMs: 
     // Whoever waits is told of a failure and of a lapse, and decides here when to try again.
     onInFlight: { waitMs: remainingMs, onReleased: "refuse" },
   } as const satisfies RunOptions<Verdict>;
+}
+
+/**
+ * Whoever waits for the same pause claims at the same moment; an attempt that fails at once would be followed by the next one's
+ * without any. So who gets a later attempt than it knows of keeps the pause under its claim.
+ */
+async function keepPause(
+  { settings, idempotency }: Job,
+  { attempt }: Work,
+  seen: number,
+  remainingMs: () => number,
+): Promise<void> {
+  if (attempt <= seen + 1) return;
+  await pause(idempotency.internals.clock, Math.min(delayAfter(settings, attempt - 1), remainingMs()));
+  if (remainingMs() === 0) throw notPerformed("The window of the occurrence has ended.");
 }
 
 /**
@@ -169,22 +196,28 @@ function givenUp(cause: unknown, attempt?: number): Round {
 function afterFailure({ settings }: Job, occurrence: Occurrence, { error, attempt }: Failure): Round {
   if (attempt >= settings.maxAttempts) return givenUp(error, attempt);
   tell(settings, error, occurrence, attempt, false);
-  return { kind: "again", afterMs: delayAfter(settings, attempt), cause: error };
+  return { kind: "again", afterMs: delayAfter(settings, attempt), cause: error, seen: attempt };
 }
 
-/** No attempt was made here, or none that the record knows of. */
-async function afterRefusal(job: Job, occurrence: Occurrence, error: unknown): Promise<Round> {
+/** @param begun the attempt that had been claimed here, if one had: its turn was not to be had, or its commit was refused. */
+async function afterRefusal(job: Job, occurrence: Occurrence, error: unknown, begun: number): Promise<Round> {
   const code = isOncekeyError(error) ? error.code : undefined;
   if (code === "CLOSING") return ended("closing");
   if (code === "ATTEMPT_FAILED") return afterFailureElsewhere(job, occurrence, error);
   if (isOncekeyError(error) && !error.retryable) return givenUp(error);
-  return { kind: "again", afterMs: code === "IN_FLIGHT" ? LOOK_AGAIN_MS : OUTAGE_PAUSE_MS, cause: error };
+  const afterMs = code === "IN_FLIGHT" ? LOOK_AGAIN_MS : OUTAGE_PAUSE_MS;
+  return { kind: "again", afterMs, cause: error, seen: begun };
 }
 
 /** Another instance's attempt has failed or lapsed. The pause after a failure counts from when it was put on record. */
 async function afterFailureElsewhere(job: Job, occurrence: Occurrence, cause: unknown): Promise<Round> {
   const { settings, idempotency } = job;
-  const again = (afterMs: number): Round => ({ kind: "again", afterMs: Math.max(0, afterMs), cause });
+  const again = (afterMs: number, seen = 0): Round => ({
+    kind: "again",
+    afterMs: Math.max(0, afterMs),
+    cause,
+    seen,
+  });
   let record: RecordInfo | undefined;
   try {
     record = await idempotency.find(recordOf(settings, occurrence.plannedMs));
@@ -196,8 +229,9 @@ async function afterFailureElsewhere(job: Job, occurrence: Occurrence, cause: un
       return again(LOOK_AGAIN_MS);
     case "released":
       if (record.attempt >= settings.maxAttempts) return givenUp(attemptsExhausted(record.attempt));
-      return again(delayAfter(settings, record.attempt) - record.inStateMs);
+      return again(delayAfter(settings, record.attempt) - record.inStateMs, record.attempt);
     case "claimed":
+      return again(0, record.lapsed ? record.attempt : record.attempt - 1);
     case "completed":
     case "unknown":
       return again(0);

@@ -5,8 +5,8 @@
  * A second record, keyed by the job alone, is claimed while an occurrence runs and free afterwards. It has a lease of its own, so
  * that a crash frees the turn as it frees the occurrence.
  *
- * Invariants: a turn is taken under the claim of an occurrence, and given back only when the occurrence's end is on record; that it
- * could not be taken is never an attempt of the job. The turn is a claim like every other: who stands still for longer than its
+ * Invariants: a turn is taken under the claim of an occurrence, and given back only when the occurrence's end is on record; the
+ * work of an occurrence never starts without it. The turn is a claim like every other: who stands still for longer than its
  * lease has lost both.
  */
 import { type ErrorCode, isOncekeyError, notPerformed } from "../core/errors.js";
