@@ -27,9 +27,10 @@ const MEANINGS: Readonly<Record<string, readonly [meaning: string, retryAfterMs:
   ERR: ["it does not know the command (Redis 7.0 is needed, and 7.2 for waitAof), or refuses it", 5_000],
 };
 
+/** The word that a server's error begins with. What a client says by itself ("Connection is closed.") has none. */
 export function wordOf(error: unknown): string {
   const message = error instanceof Error ? error.message : "";
-  return /^[A-Z]+/.exec(message)?.[0] ?? "";
+  return /^[A-Z]{2,}(?=\s)/.exec(message)?.[0] ?? "";
 }
 
 /** The error that whoever called the store is given. */

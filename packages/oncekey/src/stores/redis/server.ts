@@ -10,7 +10,7 @@ import type { DurabilityOptions } from "./durability.js";
 import { wordOf } from "./faults.js";
 
 export interface ServerFacts {
-  /** It has said something, be it that it may not be asked. */
+  /** It has told of itself, or that it may not be asked. One that is still loading its data has done neither. */
   readonly answered: boolean;
   /** Another one after each start of the server. */
   readonly runId: string | undefined;
@@ -63,7 +63,9 @@ function splitOnce(line: string): readonly [string, string] {
   return [line.slice(0, at), line.slice(at + 1)];
 }
 
-/** A server that may not be asked has answered too; one that cannot be reached has not. */
+/** How a server says that it may not be asked, which is an answer too. */
+const REFUSALS: ReadonlySet<string> = new Set(["NOPERM", "NOAUTH", "WRONGPASS", "ERR"]);
+
 async function ask(
   node: RedisNode,
   command: RedisCommand,
@@ -71,7 +73,7 @@ async function ask(
   try {
     return { answered: true, reply: await node.send(command) };
   } catch (error) {
-    return { answered: wordOf(error) !== "", reply: undefined };
+    return { answered: REFUSALS.has(wordOf(error)), reply: undefined };
   }
 }
 

@@ -61,7 +61,10 @@ export function redisStore(driver: RedisDriver, options: RedisStoreOptions = {})
         connected();
         void servers.look();
       },
-      changed: () => void servers.look(),
+      changed() {
+        succession.lost();
+        void servers.look();
+      },
       lost: succession.lost,
       published: (name) => watchers.published(records.keyOf(name)),
       listening: () => watchers.missed(),

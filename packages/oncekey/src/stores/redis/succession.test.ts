@@ -70,6 +70,16 @@ describe("after another server has taken over", () => {
     const waiting = passes(claim());
     expect(await waiting).toBe(true);
   });
+
+  it("who has not said who it is makes nobody sure", async () => {
+    const { succession, passes } = setUp();
+    succession.seen(["a"]);
+    succession.lost();
+    expect(succession.seen([undefined])).toBe("same");
+    expect(succession.seen([])).toBe("same");
+    expect(await passes(claim())).toBe(30_000);
+    expect(succession.seen(["b"])).toBe("replaced");
+  });
 });
 
 describe("who has been replaced", () => {

@@ -63,9 +63,10 @@ export function createSuccession(monotonicMs: () => number, look: () => Promise<
     },
     seen(runIds) {
       const ids = new Set(runIds.filter((id) => id !== undefined));
+      if (ids.size === 0) return known === undefined ? "first" : "same";
       unsure = false;
       if (known === undefined) {
-        known = ids.size > 0 ? ids : undefined;
+        known = ids;
         return "first";
       }
       const before = known;

@@ -170,6 +170,29 @@ describe.each(FAMILIES)("a replica is promoted, with %s", (family) => {
   });
 });
 
+describe.each(FAMILIES)("a server that comes back empty, with %s", (family) => {
+  it("starts nothing a second time, though claims were asked while it was away", async () => {
+    const redis = await server({ save: "", appendonly: "no" });
+    const store = openStore(family, redis.url, { answerTimeoutMs: 300 });
+    await store.ready();
+    const held = claimOf(undefined, { ...atMostOnce, leaseMs: 30_000 });
+    await store.claim(held);
+    await redis.stop("SIGKILL");
+    for (let n = 0; n < 5; n += 1) {
+      await expect(store.claim(repeatOf(held))).rejects.toMatchObject({ code: "STORE_UNAVAILABLE" });
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    await redis.start();
+    await until(async () => {
+      // Each meets the server as soon as it can be met at all.
+      await expect(store.claim(repeatOf(held))).rejects.toMatchObject({ code: "STORE_UNAVAILABLE" });
+      return known(store);
+    }, "the server");
+    await expect(store.claim(repeatOf(held))).rejects.toThrow("never seen");
+    expect(await store.claim(claimOf())).toMatchObject({ kind: "claimed" });
+  });
+});
+
 describe.each(FAMILIES)("the same server, with %s", (family) => {
   it("after a broken connection nobody is held back", async () => {
     const redis = await server();
