@@ -28,7 +28,9 @@ export function createJob(idempotency: Idempotency, settings: JobSettings, run: 
   async function fireAll(plannedMs: number, calendar: Calendar | undefined): Promise<OccurrenceEnd> {
     const occurrence = occurrenceOf(job, plannedMs, calendar);
     if (settings.missed === "all" && calendar !== undefined) {
-      const found = await findMissed(job, calendar, calendar.previousMs(plannedMs - 1)).catch(nothing);
+      const found = await findMissed(job, calendar, calendar.previousMs(plannedMs - 1), {
+        open: false,
+      }).catch(nothing);
       await makeUpFor(job, found.missed, calendar);
     }
     if (occurrence.remainingMs > 0) return performOccurrence(job, occurrence);
@@ -38,7 +40,9 @@ export function createJob(idempotency: Idempotency, settings: JobSettings, run: 
   }
 
   async function catchUp(calendar: Calendar): Promise<void> {
-    const { open, missed } = await findMissed(job, calendar, calendar.previousMs(clock.now()));
+    const { open, missed } = await findMissed(job, calendar, calendar.previousMs(clock.now()), {
+      open: true,
+    });
     const subscribed = open.map((plannedMs) =>
       performOccurrence(job, occurrenceOf(job, plannedMs, calendar)),
     );

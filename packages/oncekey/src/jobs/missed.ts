@@ -31,33 +31,43 @@ interface Walk {
 }
 
 /**
- * Looks from the planned instant `fromMs` back.
+ * Looks from the planned instant `fromMs` back: to the last occurrence that has ended, if missed ones are to be found, and as far as
+ * windows reach, if open ones are: what crashed may lie behind what was left out because of it.
  *
  * @throws OncekeyError `STORE_UNAVAILABLE`.
  */
-export async function findMissed(job: Job, calendar: Calendar, fromMs: number | undefined): Promise<Missed> {
-  const { settings } = job;
+export async function findMissed(
+  job: Job,
+  calendar: Calendar,
+  fromMs: number | undefined,
+  find: { readonly open: boolean },
+): Promise<Missed> {
+  const { missed: which, maxMissed } = job.settings;
   const walk: Walk = { open: [], absent: [], crashed: [], hasEnded: false };
-  // Without missed ones to make up for, only the latest is of interest: whether its runner has crashed.
-  const most = settings.missed === "none" ? 1 : settings.maxMissed;
   let atMs = fromMs;
-  for (let looked = 0; looked < most && isRemembered(job, calendar, atMs) && !walk.hasEnded; looked++) {
-    await lookAt(job, calendar, atMs, walk);
+  for (let looked = 0; looked < maxMissed && isRemembered(job, calendar, atMs); looked++) {
+    const isOpen = isInWindow(job, calendar, atMs);
+    if (!(find.open && isOpen) && (which === "none" || walk.hasEnded)) break;
+    await lookAt(job, atMs, isOpen, walk);
     atMs = calendar.previousMs(atMs - 1);
   }
   const { open, absent, crashed } = walk;
-  const isOld = walk.hasEnded || (settings.missed !== "none" && (await existedBefore(job, calendar, atMs)));
+  const isOld = walk.hasEnded || (which !== "none" && (await existedBefore(job, calendar, atMs)));
   const missed = isOld ? [...absent, ...crashed] : crashed;
   return { open: open.sort(ascending), missed: missed.sort(ascending) };
 }
 
-async function lookAt(job: Job, calendar: Calendar, atMs: number, walk: Walk): Promise<void> {
-  const { idempotency, settings } = job;
+async function lookAt(
+  { idempotency, settings }: Job,
+  atMs: number,
+  isOpen: boolean,
+  walk: Walk,
+): Promise<void> {
   const record = await idempotency.find(recordOf(settings, atMs));
-  const isOpen = idempotency.internals.clock.now() < atMs + windowOf(settings, calendar, atMs);
   switch (record?.state) {
     case undefined:
-      walk.absent.push(atMs);
+      // Behind one that has ended it was not missed now: it was not made up for then.
+      if (!walk.hasEnded) walk.absent.push(atMs);
       return;
     case "claimed":
       if (isOpen) walk.open.push(atMs);
@@ -74,6 +84,10 @@ async function lookAt(job: Job, calendar: Calendar, atMs: number, walk: Walk): P
     default:
       return unreachable(record?.state as never);
   }
+}
+
+function isInWindow({ idempotency, settings }: Job, calendar: Calendar, atMs: number): boolean {
+  return idempotency.internals.clock.now() < atMs + windowOf(settings, calendar, atMs);
 }
 
 /** Whether an occurrence planned for `atMs` that has ended would still have its record. */

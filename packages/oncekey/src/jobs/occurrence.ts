@@ -168,14 +168,14 @@ async function keepPause(
 }
 
 /**
- * How long to wait while another occurrence has the job's turn. A later attempt may meet its own former one, which has crashed and
- * whose turn lapses: it waits as long as that can take, so that an occurrence is never left out because of itself.
+ * How long to wait while another occurrence has the job's turn. What has been started once is not left out any more: it may meet its
+ * own former attempt, which has crashed and whose turn lapses, or a later occurrence that was quicker.
  */
-function waitForTurn(settings: JobSettings, { madeUpFor }: Occurrence, attempt: number, remainingMs: number) {
-  if (settings.overlap === "allow") return "no-turn";
-  if (settings.overlap === "queue" || madeUpFor)
-    return { waitMs: remainingMs, otherwise: "give-up" } as const;
-  return { waitMs: attempt > 1 ? 1.5 * settings.leaseMs : 0, otherwise: "skip" } as const;
+function waitForTurn(settings: JobSettings, occurrence: Occurrence, attempt: number, remainingMs: number) {
+  const { overlap } = settings;
+  if (overlap === "allow") return "no-turn";
+  const waits = overlap === "queue" || occurrence.madeUpFor || attempt > 1;
+  return { waitMs: waits ? remainingMs : 0, otherwise: waits ? "give-up" : "skip" } as const;
 }
 
 /** The work's members stay what they are (its signal is made when it is asked for). */

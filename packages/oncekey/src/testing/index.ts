@@ -36,6 +36,20 @@ export {
   startServer,
   type TransactionalStore,
 } from "./http-contract/index.js";
+export {
+  bindJobContract,
+  JOB_LEASE_MS,
+  type JobBehaviour,
+  type JobCase,
+  type JobContext,
+  type JobContractSetup,
+  type JobInstance,
+  type JobInstanceOptions,
+  type JobLine,
+  type JobSubject,
+  jobContract,
+  runJobCase,
+} from "./job-contract/index.js";
 export { type ManualClock, manualClock } from "./manual-clock.js";
 export { type RecordedEvents, recordEvents } from "./record-events.js";
 export {

@@ -123,6 +123,21 @@ describe("a runner that crashed when it was the only instance", () => {
     expect(place.starts.map(({ work }) => work.attempt)).toEqual([1, 2]);
   });
 
+  it("also where a later occurrence was left out because of it", async () => {
+    const place = fleet();
+    const options = { windowMs: 5 * HOUR_MS };
+    const first = place.start(options);
+    void first.fire();
+    await place.clock.advance(HOUR_MS);
+    await first.fire();
+    expect(first.ends()).toEqual(["skipped"]);
+    first.crash();
+    await place.clock.advance(60_000);
+    void place.start(options).fire.catchUp();
+    await place.clock.advance(2 * LEASE_MS);
+    expect(place.hours()).toEqual([0, 0]);
+  });
+
   it("after the window only where missed says so", async () => {
     for (const [missed, runs] of [
       ["none", 1],

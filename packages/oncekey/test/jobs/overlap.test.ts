@@ -98,6 +98,27 @@ describe("a runner that crashes with the turn", () => {
     expect(second.ends()).toEqual(["executed"]);
   });
 
+  it("leaves it to another also where a later occurrence was quicker to take the turn", async () => {
+    const place = fleet();
+    const minute = { everyMs: 60_000, windowMs: HOUR_MS };
+    const [first, second] = [place.start(minute), place.start(minute)];
+    await place.clock.advance(20_000);
+    for (const { fire } of [first, second]) void fire();
+    await place.clock.settle();
+    first.crash();
+    // The leases of occurrence and turn lapse; only then does the other hear of the former, half a second later.
+    await place.clock.advance(LEASE_MS + 10);
+    await place.clock.advance(10_000 - 10);
+    void second.fire();
+    await place.clock.advance(5 * 60_000);
+    place.starts.at(-1)?.resolve();
+    await place.clock.advance(60_000);
+    place.starts.at(-1)?.resolve();
+    await place.clock.advance(60_000);
+    expect(second.ends()).not.toContain("given-up");
+    expect(place.starts.filter(({ work }) => work.attempt === 2)).toHaveLength(1);
+  });
+
   it("does not keep the turn for longer than its lease", async () => {
     const place = fleet();
     const first = place.start({ windowMs: 31_000 });

@@ -76,7 +76,7 @@ function maybeDead(): void {}
 let checked = false;
 
 /** The other processes run the built package: an old one would prove something about yesterday. */
-function requireFreshBuild(): void {
+export function requireFreshBuild(): void {
   if (checked) return;
   const library = fileURLToPath(new URL("../../..", import.meta.url));
   const source = join(library, "src");
