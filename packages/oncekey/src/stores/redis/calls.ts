@@ -30,6 +30,7 @@ import {
   resolveRecord,
 } from "../../core/transitions.js";
 import type { RemoteStore } from "../remote-store.js";
+import type { RedisReply } from "./driver.js";
 import { faultOf, wordOf } from "./faults.js";
 import { digits, encodeClaim, encodeOutcome, LETTERS, PLACES } from "./layout.js";
 import { decodeRecord, unreadable } from "./reading.js";
@@ -66,7 +67,7 @@ export function createCalls({ wire, records, succession }: CallsOptions): Record
     const name = nameOf(key);
     const keepMs = String(Math.round(request.leaseMs + request.retentionMs));
     const command = ["SET", name, encodeClaim(request), "NX", "GET", "PX", keepMs] as const;
-    const stored = await wire.command(name, command);
+    const stored = await wire.command(name, command, isNull);
     if (stored === null) return { kind: "claimed", attempt: 1, takeover: false, compared: true };
     if (Buffer.isBuffer(stored) && stored.toString("latin1", ...PLACES.state) === LETTERS.completed) {
       // It answers for itself, whatever the time is.
@@ -116,6 +117,11 @@ export function createCalls({ wire, records, succession }: CallsOptions): Record
     reconcile: (request) => change(request.key, (was, nowMs) => reconcileRecord(was, request, nowMs)),
     resolve: (request) => change(request.key, (was, nowMs) => resolveRecord(was, request, nowMs)),
   };
+}
+
+/** To SET with NX and GET: there was nothing, so it has written. */
+function isNull(reply: RedisReply): boolean {
+  return reply === null;
 }
 
 /** What the scripts' numbers mean, see there. */

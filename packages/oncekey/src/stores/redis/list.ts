@@ -143,7 +143,7 @@ function pageOf(found: readonly Listed[], place: Place | undefined): RecordPage 
   return {
     records: found.flatMap((one) => ("unreadable" in one ? [] : [one])),
     ...(unreadable.length > 0 && { unreadable }),
-    cursor: place && [place.node, place.scan, ...place.shown].join("."),
+    cursor: place && cursorOf(place),
   };
 }
 
@@ -171,9 +171,23 @@ function checkedLimit(limit: number): number {
 
 function placeOf(cursor: string | undefined): Place {
   if (cursor === undefined) return { node: 0, scan: "0", shown: new Set() };
-  const [node = "", scan = "", ...shown] = cursor.split(".");
-  if (/^\d{1,5}$/.test(node) && /^\d{1,20}$/.test(scan)) {
-    return { node: Number(node), scan, shown: new Set(shown as RecordKey[]) };
+  const [node, scan, ...shown] = partsOf(cursor);
+  if (/^\d{1,5}$/.test(String(node)) && /^\d{1,20}$/.test(String(scan))) {
+    return { node: Number(node), scan: String(scan), shown: new Set(shown.map(String) as RecordKey[]) };
   }
   throw configurationError("The list request", ["cursor is not one that a page of this store gave"]);
+}
+
+/** Keys of others under the prefix may hold anything, so nothing can stand between them as it is. */
+function cursorOf({ node, scan, shown }: Place): string {
+  return Buffer.from(JSON.stringify([node, scan, ...shown])).toString("base64url");
+}
+
+function partsOf(cursor: string): readonly unknown[] {
+  try {
+    const parts: unknown = JSON.parse(Buffer.from(cursor, "base64url").toString());
+    return Array.isArray(parts) ? parts : [];
+  } catch {
+    return [];
+  }
 }

@@ -107,10 +107,10 @@ export function createRecords({ wire, prefix, cluster, answerTimeoutMs }: Record
 /** Of what the scripts' `glanceAt` gives. */
 export function glanceOf(key: RecordKey, found: RedisReply | undefined): Glance | "unreadable" | undefined {
   const [value, bytes, expires] = found as readonly RedisReply[];
-  const totalBytes = Number(bytes);
-  if (totalBytes === 0 || !Buffer.isBuffer(value)) return undefined;
+  const expiresAtMs = Number(expires);
+  if (expiresAtMs === ABSENT || !Buffer.isBuffer(value)) return undefined;
   try {
-    return decodeGlance(key, value, totalBytes, Number(expires));
+    return decodeGlance(key, value, Number(bytes), expiresAtMs);
   } catch {
     return "unreadable";
   }

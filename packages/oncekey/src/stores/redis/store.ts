@@ -111,7 +111,7 @@ export function redisStore(driver: RedisDriver, options: RedisStoreOptions = {})
     list: (request) => listRecords({ wire, records, prefix, nodes: connection.nodes, monotonicMs }, request),
     async discard(key) {
       await wire.ready();
-      await wire.command(records.nameOf(key), ["DEL", records.nameOf(key)]);
+      await wire.command(records.nameOf(key), ["DEL", records.nameOf(key)], (gone) => gone === 1);
     },
     // Redis removes what has expired by itself.
     purge: async () => wire.ready().then(() => 0),

@@ -14,8 +14,8 @@ import { closedStore, faultOf, wordOf } from "./faults.js";
 import type { Script } from "./scripts.js";
 
 export interface Wire {
-  /** Sends one command to the server of `name`; a reply of `null` says that it has written. */
-  command(name: string, command: RedisCommand): Promise<RedisReply>;
+  /** Sends one command to the server of `name`. `wrote` says of its reply whether it has changed anything that needs confirming. */
+  command(name: string, command: RedisCommand, wrote: (reply: RedisReply) => boolean): Promise<RedisReply>;
   /** Runs a script on the server of `names`, which are of one slot. */
   script(
     script: Script,
@@ -78,7 +78,7 @@ export function createWire({ connection, firstConnection, waitMs, durability }: 
   }
 
   return {
-    command: (name, command) => when(() => send(name, command, isNull)),
+    command: (name, command, wrote) => when(() => send(name, command, wrote)),
     script: (script, names, args) =>
       when(() => {
         const wrote = (reply: RedisReply): boolean => script.wrote.includes(Number(reply));
@@ -101,10 +101,6 @@ function digestOf(script: Script): string {
     digests.set(script, digest);
   }
   return digest;
-}
-
-function isNull(reply: RedisReply): boolean {
-  return reply === null;
 }
 
 function within(wait: Promise<void>, waitMs: number): Promise<void> {

@@ -183,12 +183,14 @@ describe.each(FAMILIES)("a server that comes back empty, with %s", (family) => {
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
     await redis.start();
-    await until(async () => {
-      // Each meets the server as soon as it can be met at all.
-      await expect(store.claim(repeatOf(held))).rejects.toMatchObject({ code: "STORE_UNAVAILABLE" });
-      return known(store);
-    }, "the server");
-    await expect(store.claim(repeatOf(held))).rejects.toThrow("never seen");
+    // Turn by turn: one of them meets the server as soon as it can be met at all.
+    let answer: unknown;
+    for (const began = performance.now(); performance.now() - began < 10_000; ) {
+      answer = await store.claim(repeatOf(held)).catch((error: Error) => error.message);
+      if (typeof answer !== "string" || answer.includes("never seen")) break;
+      await new Promise(setImmediate);
+    }
+    expect(answer).toContain("never seen");
     expect(await store.claim(claimOf())).toMatchObject({ kind: "claimed" });
   });
 });

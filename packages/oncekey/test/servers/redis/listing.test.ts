@@ -86,3 +86,33 @@ it("what cannot be read is on the page by its key, and hides nothing", async () 
   ]);
   await expect(store.find(damaged as RecordKey)).rejects.toMatchObject({ code: "RECORD_UNREADABLE" });
 });
+
+it("an empty text is something that cannot be read, to whoever looks and to whoever claims", async () => {
+  const prefix = `${uniquePrefix()}:`;
+  const store = redisStore(fromIoredis(new Redis(url, { lazyConnect: true })), { prefix });
+  onTestFinished(() => store.close());
+  const claim = claimOf();
+  await outsider(url).set(prefix + claim.key, "");
+  await expect(store.claim(claim)).rejects.toMatchObject({ code: "RECORD_UNREADABLE" });
+  await expect(store.find(claim.key)).rejects.toMatchObject({ code: "RECORD_UNREADABLE" });
+  expect((await store.list({ limit: 10 })).unreadable).toEqual([claim.key]);
+  await store.discard?.(claim.key);
+  expect(await store.find(claim.key)).toBeUndefined();
+});
+
+it("paging ends, whatever others have called their keys", async () => {
+  const prefix = `${uniquePrefix()}:`;
+  const store = redisStore(fromIoredis(new Redis(url, { lazyConnect: true })), { prefix });
+  onTestFinished(() => store.close());
+  const redis = outsider(url);
+  const names = Array.from({ length: 40 }, (_, n) => `a.${n}."b\\.c`);
+  for (const name of names) await redis.set(prefix + name, "x");
+  const seen: string[] = [];
+  let cursor: string | undefined;
+  do {
+    const page = await store.list({ limit: 1, cursor });
+    seen.push(...(page.unreadable ?? []));
+    cursor = page.cursor;
+  } while (cursor !== undefined && seen.length < 100);
+  expect(seen.toSorted()).toEqual(names.toSorted());
+});
