@@ -12,7 +12,7 @@
  * delivery was given up; the instance closes. Each has a test.
  */
 import type { Call, Performed } from "../core/call.js";
-import { isOncekeyError, OncekeyError } from "../core/errors.js";
+import { type ErrorCode, isOncekeyError, OncekeyError } from "../core/errors.js";
 import {
   type Fingerprint,
   fingerprintOf,
@@ -165,9 +165,7 @@ function keyFor<M, R>(consumer: Consumer<M, R>, message: M): readonly string[] |
   try {
     found = saidAtOnce(consumer.key(message));
   } catch (error) {
-    throw new OncekeyError("KEY_INVALID", "The key function of the consumer threw, or is async.", {
-      cause: error,
-    });
+    throw broken("KEY_INVALID", "The key function of the consumer threw, or is async.", error);
   }
   const parts = partsOf(found);
   if (parts !== undefined) return parts;
@@ -183,7 +181,7 @@ function scopeFor<M, R>({ scope }: Consumer<M, R>, message: M): ScopeValue {
     found = scopeOf(saidAtOnce(scope(message)));
   } catch (error) {
     const text = "The scope function of the consumer threw, is async, or returned what is no scope.";
-    throw new OncekeyError("SCOPE_FAILED", text, { cause: error });
+    throw broken("SCOPE_FAILED", text, error);
   }
   if (found.kind !== "missing") return found;
   throw new OncekeyError(
@@ -204,8 +202,13 @@ function fingerprintFor<M, R>(
   } catch (error) {
     if (isOncekeyError(error)) throw error;
     const text = "What the consumer compares by could not be taken from the message.";
-    throw new OncekeyError("INPUT_UNSUPPORTED", text, { cause: error });
+    throw broken("INPUT_UNSUPPORTED", text, error);
   }
+}
+
+/** A function of the consumer's own could not make anything of the message. */
+function broken(code: ErrorCode, text: string, cause: unknown): OncekeyError {
+  return new OncekeyError(code, text, { cause });
 }
 
 /** The work as its handler sees it: it also hears of what the broker takes back, and that a message without a key has no claim. */
