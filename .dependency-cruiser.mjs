@@ -88,6 +88,12 @@ export default {
       to: { path: `${src}/consumers/(${consumers})[./]`, pathNot: `${src}/consumers/$1[./]` },
     },
     {
+      name: "functions-know-core-and-themselves",
+      severity: "error",
+      from: { path: `${src}/functions/`, pathNot: tests },
+      to: { path: src, pathNot: `${src}/(functions|core|platform)/` },
+    },
+    {
       name: "jobs-know-core-and-themselves",
       severity: "error",
       from: { path: `${src}/jobs/`, pathNot: tests },

@@ -11,6 +11,9 @@ const manifest = JSON.parse(readFileSync(new URL("packages/oncekey/package.json"
 const budgets = {
   ".": 30,
   "./consumers": 15,
+  "./consumers/amqplib": 17,
+  "./consumers/rabbitmq-client": 16,
+  "./functions": 7,
   "./http": 24,
   "./http/express": 22,
   "./http/fastify": 25,
