@@ -114,7 +114,8 @@ export async function list(desk: Desk, options: ListOptions): Promise<RecordPage
   refuse("List", listProblems(options));
   const { limit = 100, scope, ...filter } = options;
   const scoped = scope === undefined ? undefined : scopeId(desk.namespace, scopeValueOf(scope));
-  return ask(desk, "list", () => desk.engine.store.list({ ...filter, limit, scopeId: scoped }));
+  const withinMs = desk.fallback.policy.storeTimeoutMs / 2;
+  return ask(desk, "list", () => desk.engine.store.list({ ...filter, limit, withinMs, scopeId: scoped }));
 }
 
 /** Says that the work was not done: the key is free, with all its attempts. */

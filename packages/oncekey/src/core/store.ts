@@ -57,8 +57,11 @@ export interface ListRequest {
   readonly limit: number;
   /** From the page before; opaque. */
   readonly cursor?: string | undefined;
+  /** A page ends after this long, in milliseconds, full or not. @defaultValue 1 000 */
+  readonly withinMs?: number | undefined;
 }
 
+/** Records that match, without their results. A page may be short, or empty, and not be the last: `cursor` says so. */
 export interface RecordPage {
   readonly records: readonly RecordInfo[];
   /** Records at this place that are damaged, or of an unknown version: one of them hides none of the others. */
@@ -185,7 +188,12 @@ export interface Store<Tx = unknown, Held = never> {
   watch?(key: RecordKey, wake: WakeUp): Watch;
 
   find(key: RecordKey): Promise<RecordInfo | undefined>;
-  /** Pages through records in a stable order. */
+  /**
+   * Pages through records in a stable order: what is there throughout is on exactly one page. Those that have expired are left
+   * out. A filter that matches little gives short pages rather than a late one.
+   *
+   * @throws OncekeyError `CONFIGURATION_INVALID` for a limit that is out of bounds, or a cursor that no page gave.
+   */
   list(request: ListRequest): Promise<RecordPage>;
   /** Removes up to `limit` expired records; never a live claim, never an unknown one. Returns how many. */
   purge(limit: number): Promise<number>;

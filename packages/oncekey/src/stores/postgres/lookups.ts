@@ -3,14 +3,13 @@
  * Looking at records without changing them, and removing those that have expired.
  *
  * Pages go by key: the order of the index that is there anyway, in which a record that changes keeps its place. Invariant: one
- * statement looks at a bounded number of rows; bodies are not read. A row that cannot be read takes its place on the page by its
- * key, so that it hides none of the others.
+ * statement looks at a bounded number of rows; bodies are not read.
  */
-import { configurationError, isOncekeyError } from "../../core/errors.js";
-import { MAX_PAGE } from "../../core/limits.js";
-import type { RecordInfo, RecordKey } from "../../core/record.js";
+import { isOncekeyError } from "../../core/errors.js";
+import type { RecordKey } from "../../core/record.js";
 import type { KeyStatus, ListRequest, RecordPage, Store } from "../../core/store.js";
 import { currentRecord, statusOf } from "../../core/transitions.js";
+import { foreignCursor, gatherPage, type Placed, ROWS_PER_SLICE } from "../pages.js";
 import { COLUMNS, encodeText } from "../rows.js";
 import { statusOrFree } from "../unreadable.js";
 import type { Place } from "./changes.js";
@@ -22,8 +21,6 @@ import type { Tables } from "./schema.js";
 const MAX_STATUS = 1_000;
 /** Removed by one statement, so that its locks are short. */
 const PURGE_SLICE = 500;
-/** Rows looked at by one statement. */
-const ROWS_PER_SLICE = 5_000;
 
 export function createLookups(
   place: Place,
@@ -74,11 +71,6 @@ async function statusOfSome({ statements, run }: Place, keys: readonly RecordKey
   return keys.map((_, index) => found.get(index) ?? { state: "absent", holder: undefined });
 }
 
-interface Listed {
-  readonly key: string;
-  readonly entry: RecordInfo | { readonly unreadable: RecordKey };
-}
-
 interface Condition {
   readonly sql: string;
   readonly params: readonly PostgresParam[];
@@ -86,23 +78,12 @@ interface Condition {
 
 /** @throws OncekeyError `CONFIGURATION_INVALID` for a limit or a cursor that no page gave. */
 async function listRecords(place: Place, tables: Tables, request: ListRequest): Promise<RecordPage> {
-  const limit = checkedLimit(request.limit);
-  const found: Listed[] = [];
-  let after = checkedCursor(request.cursor);
-  // One more than asked shows whether there is another page.
-  while (found.length <= limit) {
+  const page = await gatherPage(request, keyOfCursor(request.cursor), async (after, most) => {
     const until = await endOfSlice(place, tables, request, after);
-    if (until === undefined) break;
-    found.push(...(await matches(place, tables, request, after, until, limit + 1 - found.length)));
-    after = until;
-  }
-  const page = found.slice(0, limit);
-  const unreadable = page.flatMap(({ entry }) => ("unreadable" in entry ? [entry.unreadable] : []));
-  return {
-    records: page.flatMap(({ entry }) => ("unreadable" in entry ? [] : [entry])),
-    ...(unreadable.length > 0 && { unreadable }),
-    cursor: found.length > limit ? page.at(-1)?.key : undefined,
-  };
+    if (until === undefined) return { matches: [], until };
+    return { matches: await matchesIn(place, tables, request, { after, until, most }), until };
+  });
+  return { ...page, cursor: page.cursor && Buffer.from(page.cursor).toString("base64url") };
 }
 
 /** The key of the last row to look at now; `undefined` if there are no more. */
@@ -119,14 +100,12 @@ async function endOfSlice(
   return row?.[0] ?? undefined;
 }
 
-async function matches(
+async function matchesIn(
   { run }: Place,
   { records }: Tables,
   request: ListRequest,
-  after: string,
-  until: string,
-  most: number,
-): Promise<Listed[]> {
+  { after, until, most }: { readonly after: string; readonly until: string; readonly most: number },
+): Promise<Placed<string>[]> {
   const states = stateCondition(request, 3);
   const others = otherConditions(request, 3 + states.params.length);
   const text = `WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now)
@@ -136,15 +115,15 @@ async function matches(
   return rows.map(([nowMs, ...values]) => listed(values, Number(nowMs)));
 }
 
-function listed(values: PostgresRow, nowMs: number): Listed {
+function listed(values: PostgresRow, nowMs: number): Placed<string> {
   const key = values[COLUMNS.indexOf("key")] ?? "";
   try {
     const stored = recordOf(values);
     if (stored === undefined) throw new TypeError("A row without a key was listed");
-    return { key, entry: infoOf(stored, nowMs) };
+    return { place: key, entry: infoOf(stored, nowMs) };
   } catch (error) {
     if (!isOncekeyError(error, "RECORD_UNREADABLE")) throw error;
-    return { key, entry: { unreadable: key as RecordKey } };
+    return { place: key, entry: { unreadable: key as RecordKey } };
   }
 }
 
@@ -174,13 +153,9 @@ function otherConditions(request: ListRequest, first: number): Condition {
   return { sql, params };
 }
 
-function checkedLimit(limit: number): number {
-  if (Number.isInteger(limit) && limit >= 1 && limit <= MAX_PAGE) return limit;
-  throw configurationError("The list request", [`limit is a whole number from 1 to ${MAX_PAGE}`]);
-}
-
-/** A key is a digest in base64url. */
-function checkedCursor(cursor = ""): string {
-  if (/^[\w-]{0,100}$/.test(cursor)) return cursor;
-  throw configurationError("The list request", ["cursor is not one that a page of this store gave"]);
+/** A key of ours is a digest, but that of a row which cannot be read may be any text. */
+function keyOfCursor(cursor = ""): string {
+  const key = Buffer.from(cursor, "base64url");
+  if (key.toString("base64url") === cursor && !key.includes(0)) return key.toString();
+  throw foreignCursor();
 }

@@ -4,15 +4,14 @@
  *
  * There is no index: it would be one more write for each claim, and in a cluster on another server. A walk looks at every
  * key of the server once, a thousand per step, and sends only those in the states that are asked for; a page ends when it is
- * full, and after a second at the latest, so it may be short and not the last. Invariants: pages follow the order of
+ * full, and soon at the latest, so it may be short and not the last. Invariants: pages follow the order of
  * `SCAN`, which shows every record that is there throughout, and none twice unless the server shrinks its table meanwhile;
  * what one step brings is on one page, so that a record that comes or goes moves no other. A key that holds something else
  * takes its place on the page, so that it hides none of the others.
  */
-import { configurationError } from "../../core/errors.js";
-import { MAX_PAGE } from "../../core/limits.js";
 import { describeRecord, type RecordInfo, type RecordKey } from "../../core/record.js";
 import type { ListRequest, RecordPage } from "../../core/store.js";
+import { checkLimit, foreignCursor, PAGE_MS, type PageEntry, pageOf } from "../pages.js";
 import type { RedisNode, RedisReply } from "./driver.js";
 import { LETTERS } from "./layout.js";
 import type { Glance } from "./reading.js";
@@ -22,7 +21,6 @@ import type { Wire } from "./wire.js";
 
 /** Keys looked at in one step: about a millisecond of the server's time. */
 const MOST_PER_STEP = 1_000;
-const PAGE_MS = 1_000;
 
 export interface ListSource {
   readonly wire: Wire;
@@ -41,18 +39,17 @@ interface Place {
   readonly shown: ReadonlySet<RecordKey>;
 }
 
-type Listed = RecordInfo | { readonly unreadable: RecordKey };
-
 /** @throws OncekeyError `CONFIGURATION_INVALID` for a limit or a cursor that no page gave. */
 export async function listRecords(source: ListSource, request: ListRequest): Promise<RecordPage> {
-  const limit = checkedLimit(request.limit);
+  const { limit, withinMs = PAGE_MS } = request;
+  checkLimit(limit);
   await source.wire.ready();
   const walk: Walk = {
     source,
     request,
     limit,
     nodes: await source.nodes(),
-    endsAtMs: source.monotonicMs() + PAGE_MS,
+    endsAtMs: source.monotonicMs() + withinMs,
     found: [],
     place: placeOf(request.cursor),
     count: Math.min(limit * 10, MOST_PER_STEP),
@@ -72,7 +69,7 @@ interface Walk {
   readonly limit: number;
   readonly nodes: readonly RedisNode[];
   readonly endsAtMs: number;
-  readonly found: Listed[];
+  readonly found: PageEntry[];
   place: Place;
   /** Keys to look at in the next step. */
   count: number;
@@ -85,7 +82,7 @@ async function advance(walk: Walk, node: RedisNode): Promise<RecordPage | undefi
   const room = limit - found.length;
   if (matches.length > room) {
     // Not half of a step: what comes and goes meanwhile would move the rest.
-    if (found.length > 0) return pageOf(found, place);
+    if (found.length > 0) return pageOf(found, cursorOf(place));
     if (count === 1) return partOf(matches, limit, place);
     walk.count = Math.max(1, count >> 2);
     return undefined;
@@ -94,7 +91,8 @@ async function advance(walk: Walk, node: RedisNode): Promise<RecordPage | undefi
   walk.place = next === "0" ? { ...place, node: place.node + 1, scan: "0" } : { ...place, scan: next };
   if (matches.length * 2 < room) walk.count = Math.min(count * 4, MOST_PER_STEP);
   const over = found.length === limit || source.monotonicMs() >= walk.endsAtMs;
-  return over ? pageOf(found, walk.place.node < walk.nodes.length ? walk.place : undefined) : undefined;
+  if (!over) return undefined;
+  return pageOf(found, walk.place.node < walk.nodes.length ? cursorOf(walk.place) : undefined);
 }
 
 async function step(
@@ -103,7 +101,7 @@ async function step(
   node: RedisNode,
   { scan, shown }: Place,
   count: number,
-): Promise<{ readonly next: string; readonly matches: readonly Listed[] }> {
+): Promise<{ readonly next: string; readonly matches: readonly PageEntry[] }> {
   const args = [scan, patternOf(prefix), String(count), lettersOf(request)];
   const [cursor, names, found, now] = (await wire.scriptOn(
     node,
@@ -119,7 +117,7 @@ async function step(
   return { next: String(cursor), matches };
 }
 
-function listed(key: RecordKey, found: GlanceAt, request: ListRequest): readonly Listed[] {
+function listed(key: RecordKey, found: GlanceAt, request: ListRequest): readonly PageEntry[] {
   if (found.glance === undefined) return [];
   if (found.glance === "unreadable") return [{ unreadable: key }];
   const info = infoOf(found.glance, found.nowMs);
@@ -138,20 +136,11 @@ export function infoOf({ record, bodyBytes }: Glance, nowMs: number): RecordInfo
   return { ...describeRecord(record, nowMs), tombstone, resultBytes: bodyBytes ?? 0 };
 }
 
-function pageOf(found: readonly Listed[], place: Place | undefined): RecordPage {
-  const unreadable = found.flatMap((one) => ("unreadable" in one ? [one.unreadable] : []));
-  return {
-    records: found.flatMap((one) => ("unreadable" in one ? [] : [one])),
-    ...(unreadable.length > 0 && { unreadable }),
-    cursor: place && cursorOf(place),
-  };
-}
-
 /** One place of the server's table holds more than a page takes. */
-function partOf(matches: readonly Listed[], limit: number, place: Place): RecordPage {
+function partOf(matches: readonly PageEntry[], limit: number, place: Place): RecordPage {
   const part = matches.slice(0, limit);
   const keys = part.map((one) => ("unreadable" in one ? one.unreadable : one.key));
-  return pageOf(part, { ...place, shown: new Set([...place.shown, ...keys]) });
+  return pageOf(part, cursorOf({ ...place, shown: new Set([...place.shown, ...keys]) }));
 }
 
 function lettersOf({ state }: ListRequest): string {
@@ -164,18 +153,13 @@ function patternOf(prefix: string): string {
   return `${prefix.replace(/[\\*?[\]^]/g, "\\$&")}*`;
 }
 
-function checkedLimit(limit: number): number {
-  if (Number.isInteger(limit) && limit >= 1 && limit <= MAX_PAGE) return limit;
-  throw configurationError("The list request", [`limit is a whole number from 1 to ${MAX_PAGE}`]);
-}
-
 function placeOf(cursor: string | undefined): Place {
   if (cursor === undefined) return { node: 0, scan: "0", shown: new Set() };
   const [node, scan, ...shown] = partsOf(cursor);
   if (/^\d{1,5}$/.test(String(node)) && /^\d{1,20}$/.test(String(scan))) {
     return { node: Number(node), scan: String(scan), shown: new Set(shown.map(String) as RecordKey[]) };
   }
-  throw configurationError("The list request", ["cursor is not one that a page of this store gave"]);
+  throw foreignCursor();
 }
 
 /** Keys of others under the prefix may hold anything, so nothing can stand between them as it is. */

@@ -3,23 +3,19 @@
  * Paging through records for operators.
  *
  * Pages go by the row's number, the order in which keys were first seen. A record that changes keeps its
- * place, so the traffic beside it neither hides nor repeats one. Invariant: one read looks at a bounded number
- * of rows and gives the event loop back, however few of them match; bodies are never read. A row that cannot be
- * read takes its place on the page by its key, so that it hides none of the others.
+ * place, so the traffic beside it neither hides nor repeats one. Invariants: each read gives the event loop back; bodies
+ * are never read.
  */
-import { configurationError, isOncekeyError } from "../../core/errors.js";
-import { MAX_PAGE } from "../../core/limits.js";
+import { isOncekeyError } from "../../core/errors.js";
 import { describeRecord, type RecordInfo, type RecordKey } from "../../core/record.js";
 import type { ListRequest, RecordPage } from "../../core/store.js";
+import { foreignCursor, gatherPage, type Placed, ROWS_PER_SLICE } from "../pages.js";
 import { decodeRow, encodeText } from "../rows.js";
 import { judged, type Moment } from "./clocks.js";
 import type { SqliteConnection, SqliteRow, SqliteValue } from "./driver.js";
 import { nextTurn } from "./pace.js";
 import type { Tables } from "./schema.js";
 import { bodyBytesOf, type Glance, WITHOUT_BODY } from "./statements.js";
-
-/** Rows looked at in one turn of the event loop; a few milliseconds. */
-const ROWS_PER_TURN = 1_000;
 
 export interface ListSource {
   readonly connection: SqliteConnection;
@@ -29,12 +25,6 @@ export interface ListSource {
   readonly read: <T>(attempt: () => T) => Promise<T>;
 }
 
-interface Listed {
-  readonly id: number;
-  /** The key alone of a row that cannot be read. */
-  readonly entry: RecordInfo | { readonly unreadable: RecordKey };
-}
-
 interface Condition {
   readonly sql: string;
   readonly params: readonly SqliteValue[];
@@ -42,26 +32,13 @@ interface Condition {
 
 /** @throws OncekeyError `CONFIGURATION_INVALID` for a limit or a cursor that no page gave. */
 export async function listRecords(source: ListSource, request: ListRequest): Promise<RecordPage> {
-  const limit = checkedLimit(request.limit);
-  const found: Listed[] = [];
-  let afterId = idOfCursor(request.cursor);
-  // One more than asked shows whether there is another page.
-  while (found.length <= limit) {
-    const from = afterId;
-    const untilId = await source.read(() => endOfSlice(source, request, from));
-    if (untilId === undefined) break;
-    const missing = limit + 1 - found.length;
-    found.push(...(await source.read(() => matches(source, request, from, untilId, missing))));
-    afterId = untilId;
+  return gatherPage(request, idOfCursor(request.cursor), async (after, most) => {
+    const until = await source.read(() => endOfSlice(source, request, after));
+    if (until === undefined) return { matches: [], until };
+    const matches = await source.read(() => matchesIn(source, request, { after, until, most }));
     await nextTurn();
-  }
-  const page = found.slice(0, limit);
-  const unreadable = page.flatMap(({ entry }) => ("unreadable" in entry ? [entry.unreadable] : []));
-  return {
-    records: page.flatMap(({ entry }) => ("unreadable" in entry ? [] : [entry])),
-    ...(unreadable.length > 0 && { unreadable }),
-    cursor: found.length > limit ? String(page.at(-1)?.id) : undefined,
-  };
+    return { matches, until };
+  });
 }
 
 /** A record without its body, as an operator sees it. */
@@ -74,40 +51,38 @@ export function infoOf({ record, bodyBytes }: Glance, nowMs: number): RecordInfo
 function endOfSlice(source: ListSource, request: ListRequest, afterId: number): number | undefined {
   const states = stateCondition(request);
   const sql = `SELECT max(id) AS id FROM (
-    SELECT id FROM ${source.tables.records} WHERE id > ?${states.sql} ORDER BY id LIMIT ${ROWS_PER_TURN}
+    SELECT id FROM ${source.tables.records} WHERE id > ?${states.sql} ORDER BY id LIMIT ${ROWS_PER_SLICE}
   )`;
   const id = source.connection.prepare(sql).get([afterId, ...states.params])?.id;
   return id === null || id === undefined ? undefined : Number(id);
 }
 
-function matches(
+function matchesIn(
   source: ListSource,
   request: ListRequest,
-  afterId: number,
-  untilId: number,
-  missing: number,
-): Listed[] {
+  { after, until, most }: { readonly after: number; readonly until: number; readonly most: number },
+): Placed<number>[] {
   const now = source.moment();
   const states = stateCondition(request);
   const others = otherConditions(request, now.nowMs);
   const sql = `SELECT id, ${WITHOUT_BODY} FROM ${source.tables.records}
     WHERE id > ? AND id <= ?${states.sql}${others.sql} ORDER BY id LIMIT ?`;
   // Whether a lease has lapsed is judged below, so then the slice is the only bound.
-  const most = request.state === "lapsed" ? ROWS_PER_TURN : missing;
-  const params = [afterId, untilId, ...states.params, ...others.params, most];
+  const rowsAtMost = request.state === "lapsed" ? ROWS_PER_SLICE : most;
+  const params = [after, until, ...states.params, ...others.params, rowsAtMost];
   const rows = source.connection.prepare(sql).all(params);
   return rows.flatMap((row) => listed(row, request, now));
 }
 
-function listed(row: SqliteRow, { state }: ListRequest, now: Moment): Listed[] {
-  const id = Number(row.id);
+function listed(row: SqliteRow, { state }: ListRequest, now: Moment): Placed<number>[] {
+  const place = Number(row.id);
   try {
     const record = judged(decodeRow(row), now);
     if (state === "lapsed" && now.nowMs < record.leaseEndsAtMs) return [];
-    return [{ id, entry: infoOf({ record, bodyBytes: bodyBytesOf(row) }, now.nowMs) }];
+    return [{ place, entry: infoOf({ record, bodyBytes: bodyBytesOf(row) }, now.nowMs) }];
   } catch (error) {
     if (!isOncekeyError(error, "RECORD_UNREADABLE")) throw error;
-    return [{ id, entry: { unreadable: row.key as RecordKey } }];
+    return [{ place, entry: { unreadable: row.key as RecordKey } }];
   }
 }
 
@@ -136,13 +111,8 @@ function otherConditions({ scopeId, operation, olderThanMs }: ListRequest, nowMs
   return { sql, params };
 }
 
-function checkedLimit(limit: number): number {
-  if (Number.isInteger(limit) && limit >= 1 && limit <= MAX_PAGE) return limit;
-  throw configurationError("The list request", [`limit is a whole number from 1 to ${MAX_PAGE}`]);
-}
-
 function idOfCursor(cursor: string | undefined): number {
   if (cursor === undefined) return 0;
   if (/^\d{1,15}$/.test(cursor)) return Number(cursor);
-  throw configurationError("The list request", ["cursor is not one that a page of this store gave"]);
+  throw foreignCursor();
 }

@@ -171,3 +171,24 @@ describe("the migrations", () => {
     }
   });
 });
+
+describe("a table with more rows than one page has time for", () => {
+  it("is paged through all the same, by a filter that matches little", async () => {
+    const { store, records } = await openStore(fromPg(openPool(url)));
+    const [needle, other] = [claimRequest({ operation: "needle" }), claimRequest({ operation: "hay" })];
+    await Promise.all([store.claim(needle), store.claim(other)]);
+    await openPool(url).query(
+      `INSERT INTO ${records} SELECT (jsonb_populate_record(r, jsonb_build_object('key', 'hay ' || n))).*
+       FROM ${records} r CROSS JOIN generate_series(1, 3500) n WHERE r.operation = 'hay'`,
+    );
+    const found: string[] = [];
+    const cursors: (string | undefined)[] = [];
+    do {
+      const page = await store.list({ operation: "needle", limit: 10, withinMs: 0, cursor: cursors.at(-1) });
+      found.push(...page.records.map(({ key }) => key));
+      cursors.push(page.cursor);
+    } while (cursors.at(-1) !== undefined);
+    expect(found).toEqual([needle.key]);
+    expect(cursors.length).toBeGreaterThan(3);
+  });
+});
