@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { calendarOfPeriod, plannedNear } from "./calendar.js";
+import { calendarOfPeriod, type Fired, plannedNear } from "./calendar.js";
 
 const MINUTE = 60_000;
 const minutes = calendarOfPeriod(MINUTE);
@@ -14,7 +14,7 @@ describe("a period", () => {
 });
 
 describe("the planned instant of a firing that names none", () => {
-  const at = (ms: number, lastMs?: number) => plannedNear(minutes, ms, 1_000, lastMs);
+  const at = (ms: number, last?: Fired) => plannedNear(minutes, ms, 1_000, last);
 
   it("is the latest, however late the timer rings", () => {
     expect(at(3 * MINUTE)).toBe(3 * MINUTE);
@@ -37,13 +37,28 @@ describe("the planned instant of a firing that names none", () => {
     for (const phaseMs of [0, 10, 20_000, 40_000, 58_990, 59_000, 59_990]) {
       const jitterMs = [3, -2, 2, -3, 3, -3, 0];
       const planned: number[] = [];
+      let last: Fired | undefined;
       for (const [index, offMs] of jitterMs.entries()) {
-        const firedMs = (10 + index) * MINUTE + phaseMs + offMs;
-        planned.push(at(firedMs, planned.at(-1)) ?? Number.NaN);
+        const atMs = (10 + index) * MINUTE + phaseMs + offMs;
+        const plannedMs = at(atMs, last) ?? Number.NaN;
+        last = { plannedMs, atMs };
+        planned.push(plannedMs);
       }
       const steps = planned.slice(1).map((ms, index) => ms - (planned[index] ?? 0));
       expect(steps, `phase ${phaseMs}`).toEqual(steps.map(() => MINUTE));
     }
+  });
+
+  it("is the same for a timer that rings more often than the schedule, until the next is due", () => {
+    let last: Fired | undefined;
+    const planned: number[] = [];
+    for (let atMs = 10 * MINUTE; atMs <= 12 * MINUTE; atMs += 5_000) {
+      const plannedMs = at(atMs, last) ?? Number.NaN;
+      last = { plannedMs, atMs };
+      planned.push(plannedMs);
+      expect(plannedMs - atMs).toBeLessThanOrEqual(1_000);
+    }
+    expect([...new Set(planned)]).toEqual([10 * MINUTE, 11 * MINUTE, 12 * MINUTE]);
   });
 
   it("is nothing before a schedule has begun, and its last one after it has ended", () => {

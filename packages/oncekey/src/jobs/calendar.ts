@@ -43,18 +43,25 @@ export function calendarOfPeriod(everyMs: number): Calendar {
   return { previousMs, nextMs: (atMs) => previousMs(atMs) + everyMs };
 }
 
+/** A firing before, of the same job in this process. */
+export interface Fired {
+  readonly plannedMs: number;
+  readonly atMs: number;
+}
+
 /**
  * The planned instant that a firing at `nowMs` is for, where the scheduler does not say. Timers fire a little early, and clocks
  * differ: what comes at most `toleranceMs` (and a quarter of the way) before a planned instant is for that one.
  *
- * @param lastMs the one that this process was fired for last. A timer with the schedule's period is never meant for it again,
- * wherever in the period it rings: so up to half of the period it counts as early.
+ * @param last the firing before. A timer that has the schedule's period may ring anywhere in it; if that is just where an instant
+ * turns into the next one, it would ring twice for one and never for another. So what rings for the same instant again, half a
+ * period or more after the last time and at most half a period before the next instant, is for the next.
  */
 export function plannedNear(
   calendar: Calendar,
   nowMs: number,
   toleranceMs: number,
-  lastMs?: number,
+  last?: Fired,
 ): number | undefined {
   const previousMs = calendar.previousMs(nowMs);
   const nextMs = calendar.nextMs(nowMs);
@@ -62,6 +69,7 @@ export function plannedNear(
     return nextMs !== undefined && nextMs - nowMs <= toleranceMs ? nextMs : previousMs;
   }
   const gapMs = nextMs - previousMs;
-  const earlyMs = previousMs === lastMs ? gapMs / 2 : Math.min(toleranceMs, gapMs / 4);
+  const isAgain = last?.plannedMs === previousMs && nowMs - last.atMs >= gapMs / 2;
+  const earlyMs = isAgain ? gapMs / 2 : Math.min(toleranceMs, gapMs / 4);
   return nextMs - nowMs <= earlyMs ? nextMs : previousMs;
 }

@@ -15,6 +15,7 @@ import {
   type CronClass,
   calendarOfExpression,
   calendarOfPeriod,
+  type Fired,
   plannedNear,
 } from "./calendar.js";
 import { createJob } from "./job.js";
@@ -75,14 +76,15 @@ export function oncePerOccurrence<
   if (calendar === undefined) throw configurationError("Job", problems);
   const job = createJob(instance, settings, run as JobFunction);
   const { clock } = instance.internals;
-  let lastMs: number | undefined;
+  let last: Fired | undefined;
 
   function fired(): Promise<void> {
-    const plannedMs = plannedNear(calendar as Calendar, clock.now(), toleranceMs, lastMs);
+    const atMs = clock.now();
+    const plannedMs = plannedNear(calendar as Calendar, atMs, toleranceMs, last);
     if (plannedMs === undefined) {
       return job.refuse(configurationError("Schedule", ["nothing was planned before now"]));
     }
-    lastMs = plannedMs;
+    last = { plannedMs, atMs };
     return job.fire(plannedMs, calendar);
   }
 
