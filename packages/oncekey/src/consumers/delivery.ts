@@ -147,13 +147,13 @@ function callOf<M, R>(
     carrier: message,
     waitMs: consumer.waitMs,
     commitRepeats: COMMIT_REPEATS,
-    run: (work) =>
+    run: (begun) =>
       runFunction(
         internals.emit,
         { result },
         policy,
         (own) => handler(message, own),
-        seen(work, signal, keyless),
+        seen(begun.work(), signal, keyless),
       ),
     encodeDone: (done) => encodeDone(result, policy.maxResultBytes, done),
   };

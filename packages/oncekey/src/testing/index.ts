@@ -4,6 +4,20 @@
  * fails on purpose.
  */
 
+export {
+  bindConsumerContract,
+  type ConsumerCase,
+  type ConsumerContext,
+  type ConsumerContractSetup,
+  type ConsumerSubject,
+  type Consuming,
+  type ContractConsumer,
+  type ContractHandler,
+  type ContractMessage,
+  CRASHING_CONSUMER,
+  type CrashPoint,
+  consumerContract,
+} from "./consumer-contract/index.js";
 export type { Fault } from "./faults.js";
 export {
   type FaultPlan,
