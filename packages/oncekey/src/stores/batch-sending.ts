@@ -48,8 +48,20 @@ type Sent<Answer> =
   | { readonly kind: "passed-over" }
   | { readonly kind: "failed"; readonly error: unknown };
 
-/** Sends a batch and answers it. Those who have to be asked alone are not waited for. */
+/** Sends a batch and answers everybody in it. Those who have to be asked alone are not waited for. Never rejects. */
 export async function sendBatch<Request, Answer>(
+  port: BatchPort<Request, Answer>,
+  batch: readonly Entry<Request, Answer>[],
+): Promise<void> {
+  try {
+    await sendGroups(port, batch);
+  } catch (error) {
+    // A fault of the port itself: nobody may wait for ever, and who has been answered hears nothing more.
+    for (const { reject } of batch) reject(error);
+  }
+}
+
+async function sendGroups<Request, Answer>(
   port: BatchPort<Request, Answer>,
   batch: readonly Entry<Request, Answer>[],
 ): Promise<void> {

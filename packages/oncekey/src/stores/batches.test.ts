@@ -130,6 +130,17 @@ describe("a statement that failed", () => {
     expect(sent).toHaveLength(4);
   });
 
+  it("of the store itself leaves nobody without an answer, and the next batch is sent", async () => {
+    const faulty = () => {
+      throw new TypeError("a fault of the store");
+    };
+    const { batches } = recorded({ judge: faulty });
+    const answers = await Promise.allSettled(["a", "a", "b"].map((key) => batches.submit(ask(key))));
+    expect(answers.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "rejected"]);
+    for (let n = 0; n < 3; n += 1) expect(await batches.submit(ask("c"))).toBe("c=0");
+    await batches.drained();
+  });
+
   it("otherwise fails everybody in it, also those of the same key, and is not repeated", async () => {
     const send: Port["send"] = () => Promise.reject(new Error("down"));
     const { sent, alone, batches } = recorded({ send });
@@ -211,12 +222,9 @@ describe("a server that is slow", () => {
     const settled = Promise.all([...first, ...many]);
     const timer = setInterval(release, 1);
     await settled;
-    clearInterval(timer);
     expect(waiting).toHaveLength(0);
-    const again = batches.submit(ask("again"));
-    await turn();
-    release();
-    expect(await again).toBe("again=0");
+    expect(await batches.submit(ask("again"))).toBe("again=0");
+    clearInterval(timer);
   });
 });
 

@@ -7,7 +7,8 @@
  * because the same functions decide.
  *
  * Invariants: the server's clock, read with the record, judges; nothing is written over a state that was not read, nor after
- * its caller was refused (a takeover that nobody knows of would hold the key for a lease); the number of rounds is bounded. A write whose answer is lost may have landed: asked again with the same token, the
+ * whoever sent it has given it up (a takeover that nobody knows of would hold the key for a lease); the number of rounds is
+ * bounded. A write whose answer is lost may have landed: asked again with the same token, the
  * transition finds its own doing.
  */
 import { OncekeyError } from "../core/errors.js";
