@@ -117,8 +117,10 @@ export const mistakes = [
   {
     name: "a takeover writes without looking whether the record is still what it read",
     file: "stores/postgres/statements.ts",
-    find: `AND held.revision = $\${COLUMNS.length + 1}::text::bigint RETURNING`,
-    replace: `AND held.revision <> -($\${COLUMNS.length + 1}::text::bigint) RETURNING`,
+    find: `AND held.revision = $\${COLUMNS.length + 1}::text::bigint
+`,
+    replace: `AND held.revision <> -($\${COLUMNS.length + 1}::text::bigint)
+`,
     test: postgresContract,
   },
   {

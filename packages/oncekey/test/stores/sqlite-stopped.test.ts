@@ -52,7 +52,13 @@ describe("a process that was stopped past its lease, and another took over,", ()
     const stopped = await stoppedProcess(path);
     const other = otherProcess(path);
     let end = (): void => {};
-    const running = other.runWithOutcome(CALL, () => new Promise((resolve) => (end = () => resolve("done"))));
+    let begun = (): void => {};
+    const started = new Promise<void>((resolve) => (begun = resolve));
+    const running = other.runWithOutcome(CALL, () => {
+      begun();
+      return new Promise((resolve) => (end = () => resolve("done")));
+    });
+    await started;
     expect(await stopped.goOn("throw")).toMatchObject({ asserted: "LEASE_LOST", error: "too late" });
     const third = otherProcess(path).runWithOutcome(CALL, () => "beside it");
     await new Promise((resolve) => setTimeout(resolve, 100));
