@@ -124,7 +124,7 @@ export interface Idempotency<
    *
    * @throws OncekeyError `GUARANTEE_UNSUPPORTED` for such a store.
    */
-  within(transaction: Held): Within<Held, Scoped>;
+  within<Given extends Held>(transaction: Given): Within<Held, Scoped, Given>;
 
   /** Looks at one record. */
   find(target: RecordTarget): Promise<RecordInfo | undefined>;
@@ -239,7 +239,7 @@ export function createIdempotency<
     runWithOutcome: (runOptions, fn) => run(runOptions as RunOptions, fn) as never,
     workOf: (carrier, guarantee) => attachedWork(carrier, guarantee) as never,
     currentWork: (guarantee) => promised(workAround(engine), guarantee, NOT_AROUND) as never,
-    within: (transaction) => createWithin(engine, runContext, transaction) as never,
+    within: (transaction: unknown) => createWithin(engine, runContext, transaction) as never,
     find: (target) => find(desk, target),
     list: (listOptions = {}) => list(desk, listOptions),
     release: (target, note) => release(desk, target, note),

@@ -174,7 +174,7 @@ describe("a transaction of the caller's", () => {
       expectTypeOf(within.run(call, () => receipt)).resolves.toEqualTypeOf<Receipt>();
       return [
         within.run(call, ({ transaction }) => {
-          expectTypeOf(transaction).toEqualTypeOf<Queryable>();
+          expectTypeOf(transaction).toEqualTypeOf<Pool>();
         }),
         within.runAll([call, call], (_, position) => position),
         joinable().run(call, ({ guard }) => guard(pool)),

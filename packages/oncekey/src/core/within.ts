@@ -55,8 +55,11 @@ const IN_A_TRANSACTION = {
   onStoreDown: "reject",
 } as const satisfies Policy;
 
-/** `run` in one transaction of the caller's. Calls that are made at the same time take turns. */
-export interface Within<Held = unknown, Scoped extends boolean = boolean> {
+/**
+ * `run` in one transaction of the caller's. Calls that are made at the same time take turns. `Held`: what the store needs of a
+ * transaction; `Given`: the one that was handed over, which the work gets back.
+ */
+export interface Within<Held = unknown, Scoped extends boolean = boolean, Given = Held> {
   /**
    * Runs `fn` unless the key has a result already, and answers with the result. The claim, what `fn` writes through the
    * transaction, and the completion are there when the caller commits, and never if it does not.
@@ -69,12 +72,12 @@ export interface Within<Held = unknown, Scoped extends boolean = boolean> {
    */
   run<R>(
     options: JoinedOptions<R> & ScopeSaid<Scoped> & Compared,
-    fn: (work: Work<Held, "exactly-once", Held>) => R | Promise<R>,
+    fn: (work: Work<Given, "exactly-once", Held>) => R | Promise<R>,
   ): Promise<R>;
   /** `run`, and whether the result is this call's own. */
   runWithOutcome<R>(
     options: JoinedOptions<R> & ScopeSaid<Scoped> & Compared,
-    fn: (work: Work<Held, "exactly-once", Held>) => R | Promise<R>,
+    fn: (work: Work<Given, "exactly-once", Held>) => R | Promise<R>,
   ): Promise<RunOutcome<R>>;
   /**
    * Several keys at once, all of them or none: they are claimed first, in an order that all transactions have in common, so
@@ -84,7 +87,7 @@ export interface Within<Held = unknown, Scoped extends boolean = boolean> {
    */
   runAll<R>(
     calls: readonly (JoinedOptions<R> & ScopeSaid<Scoped> & Compared)[],
-    fn: (work: Work<Held, "exactly-once", Held>, position: number) => R | Promise<R>,
+    fn: (work: Work<Given, "exactly-once", Held>, position: number) => R | Promise<R>,
   ): Promise<readonly RunOutcome<R>[]>;
   /** Says that the caller has committed: the events that were kept back until now are emitted. Without it they never are. */
   committed(): void;

@@ -60,7 +60,7 @@ export function fromIoredis(client: IoredisClient): RedisDriver {
     given.options === undefined
   ) {
     throw configurationError("The driver ioredis", [
-      'it takes a client of ioredis, such as new Redis("redis://127.0.0.1:6380") or new Cluster([…])',
+      'it takes a client of ioredis, such as new Redis("redis://127.0.0.1:6379") or new Cluster([…])',
     ]);
   }
   const { keyPrefix, sentinels } = given.options as {

@@ -39,7 +39,7 @@ export interface RedisStore extends RemoteStore<never> {
  * only those. While the server cannot be reached every call is refused at once; it may be made before there is a connection.
  * Every call is atomic and repeatable. One that is rejected may have been carried out: repeating it tells.
  *
- * @example const store = redisStore(fromIoredis(new Redis("redis://127.0.0.1:6380")));
+ * @example const store = redisStore(fromIoredis(new Redis("redis://127.0.0.1:6379")));
  * @throws OncekeyError `CONFIGURATION_INVALID` if the driver is none, or if an option is out of bounds.
  */
 export function redisStore(driver: RedisDriver, options: RedisStoreOptions = {}): RedisStore {
