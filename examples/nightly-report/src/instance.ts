@@ -23,24 +23,27 @@ const outbox = openOutbox(join(folder, "outbox"));
 interface Night {
   readonly plannedAt: Date;
   readonly attempt: number;
+  /** Throws if another instance has taken over, because this one stood still for too long. */
+  confirm(): Promise<void>;
 }
 
 /** The job: first what takes long, then what must happen once. */
-async function sendReport({ plannedAt, attempt }: Night): Promise<void> {
+async function sendReport({ plannedAt, attempt, confirm }: Night): Promise<void> {
   const line = { plannedAt: plannedAt.getTime(), instance, attempt };
   outbox.append({ kind: "begun", ...line });
   await delay(COLLECTING_MS);
+  await confirm();
   outbox.append({ kind: "sent", ...line });
 }
 
 if (mode === "--without-oncekey") {
   new Cron(SCHEDULE, { timezone: "UTC" }, async (self: Cron) => {
     const [plannedAt = new Date()] = self.previousRuns(1, new Date(Date.now() + 1));
-    await sendReport({ plannedAt, attempt: 1 });
+    await sendReport({ plannedAt, attempt: 1, confirm: async () => undefined });
   });
 } else {
   const store = sqliteStore(fromLibsql(() => new Database(join(folder, "oncekey.db"))));
-  const idempotency = createIdempotency({ store, leaseMs: 3_000 });
+  const idempotency = createIdempotency({ store, leaseMs: 4_000 });
   const report = oncePerOccurrence(
     idempotency,
     { job: "nightly-report", overlap: "queue", missed: "all", windowMs: 60_000 },

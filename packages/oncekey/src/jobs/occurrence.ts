@@ -181,7 +181,8 @@ function waitForTurn(settings: JobSettings, occurrence: Occurrence, attempt: num
 /** The work's members stay what they are (its signal is made when it is asked for). */
 function jobWork(work: Work, plannedMs: number): JobWork {
   const members = Object.getOwnPropertyDescriptors(work);
-  return Object.defineProperties({ plannedAt: new Date(plannedMs) }, members) as JobWork;
+  const plannedAt = { value: new Date(plannedMs), enumerable: true };
+  return Object.create(Object.getPrototypeOf(work), { ...members, plannedAt }) as JobWork;
 }
 
 function ended(kind: Exclude<OccurrenceEnd["kind"], "given-up">): Round {

@@ -17,9 +17,30 @@ import type { SchedulerName } from "./workers/schedulers.mjs";
 
 const file = fileURLToPath(new URL("workers/job-instance.mjs", import.meta.url));
 
+/** Cases of one file that run at a time: each has up to five processes. */
+const MOST_AT_A_TIME = 5;
+let running = 0;
+const inLine: (() => void)[] = [];
+
+/** Resolves when it is this case's turn; what it resolves to ends it. */
+async function turn(): Promise<() => void> {
+  if (running >= MOST_AT_A_TIME) await new Promise<void>((resolve) => inLine.push(resolve));
+  else running += 1;
+  return () => {
+    const next = inLine.shift();
+    if (next === undefined) running -= 1;
+    else next();
+  };
+}
+
 /** @param address of a database, whose other jobs have other names; of SQLite, made in a folder of the case's own. */
-export function openJobSubject(scheduler: SchedulerName, storeName: StoreName, address?: string): JobSubject {
+export async function openJobSubject(
+  scheduler: SchedulerName,
+  storeName: StoreName,
+  address?: string,
+): Promise<JobSubject> {
   requireFreshBuild();
+  const over = await turn();
   const folder = mkdtempSync(join(tmpdir(), "oncekey-jobs-"));
   const logPath = join(folder, "log");
   const job = `tick-${randomUUID().slice(0, 8)}`;
@@ -41,6 +62,7 @@ export function openJobSubject(scheduler: SchedulerName, storeName: StoreName, a
     async dispose() {
       await Promise.all(instances.map((instance) => instance.kill()));
       rmSync(folder, { recursive: true, force: true });
+      over();
     },
   };
 }
