@@ -76,6 +76,8 @@ export interface ConsumerContext {
   readonly subject: ConsumerSubject;
   /** Bodies that were handled to the end, in order: an effect that must not happen twice. */
   readonly effects: string[];
+  /** How many deliveries are to be acknowledged, or have been. */
+  done(): number;
   /** Starts a consumer whose handler notes its effect; `handler` is called before. */
   consume(
     handler?: ContractHandler,
@@ -118,6 +120,7 @@ export async function runConsumerCase(one: ConsumerCase, setup: ConsumerContract
   const context: ConsumerContext = {
     subject,
     effects,
+    done: () => done,
     instance,
     async consume(handler, options, on = instance()) {
       const started = await subject.consume(
@@ -129,8 +132,15 @@ export async function runConsumerCase(one: ConsumerCase, setup: ConsumerContract
           effects.push(message.body);
         },
       );
-      consuming.push(started);
-      return started;
+      let stopped: Promise<void> | undefined;
+      const consumer: Consuming = {
+        stop() {
+          stopped ??= started.stop();
+          return stopped;
+        },
+      };
+      consuming.push(consumer);
+      return consumer;
     },
     until,
     async settled() {
