@@ -74,7 +74,7 @@ const LOOK_AGAIN_MS = 100;
 /** Between two tries while the store does not answer. */
 const OUTAGE_PAUSE_MS = 1_000;
 
-export function operationOf({ job }: JobSettings): string {
+function operationOf({ job }: JobSettings): string {
   return `job ${job}`;
 }
 

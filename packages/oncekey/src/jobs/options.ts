@@ -89,7 +89,7 @@ export interface JobSettings {
   readonly policy: Policy;
 }
 
-export const MAX_WINDOW_MS = 86_400_000;
+const MAX_WINDOW_MS = 86_400_000;
 export const MAX_RETRY_DELAY_MS = 300_000;
 /** A record outlives its window by this, for instances whose clock is behind and which fire the same instant later. */
 export const CLOCK_MARGIN_MS = 3_600_000;

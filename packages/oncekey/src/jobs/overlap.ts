@@ -16,7 +16,7 @@ import type { RunOptions } from "../core/run.js";
 import type { JobSettings } from "./options.js";
 
 /** `otherwise`: what it means that the wait ran out. */
-export type WaitForTurn = "no-turn" | { readonly waitMs: number; readonly otherwise: "skip" | "give-up" };
+type WaitForTurn = "no-turn" | { readonly waitMs: number; readonly otherwise: "skip" | "give-up" };
 
 export interface Turn {
   /**

@@ -16,7 +16,7 @@ export const START_MS = Date.UTC(2026, 0, 1);
 type OccurrenceEvent = Extract<IdempotencyEvent, { readonly type: "occurrence" }>;
 
 /** One start of the job's work, which ends when the test says so. */
-export interface Start extends Deferred<void> {
+interface Start extends Deferred<void> {
   readonly instance: number;
   readonly plannedAt: string;
   readonly work: JobWork;

@@ -4,6 +4,6 @@ import { describe, it } from "vitest";
 import { openJobSubject } from "./job-processes.js";
 
 bindJobContract(
-  { describe: describe.concurrent, it: (name, run) => it(name, { timeout: 90_000 }, run) },
+  { describe: describe.concurrent, it: (name, run) => it(name, { timeout: 240_000 }, run) },
   { open: () => openJobSubject("timer", "sqlite") },
 );

@@ -12,7 +12,7 @@ afterAll(outsider.close);
 for (const scheduler of ["croner", "node-cron", "timer"] as const) {
   describe(scheduler, () => {
     bindJobContract(
-      { describe: describe.concurrent, it: (name, run) => it(name, { timeout: 120_000 }, run) },
+      { describe: describe.concurrent, it: (name, run) => it(name, { timeout: 300_000 }, run) },
       { open: () => openJobSubject(scheduler, "postgres", address) },
     );
   });

@@ -8,7 +8,7 @@ const address = await redisUrl();
 for (const scheduler of ["croner", "node-cron", "timer"] as const) {
   describe(scheduler, () => {
     bindJobContract(
-      { describe: describe.concurrent, it: (name, run) => it(name, { timeout: 120_000 }, run) },
+      { describe: describe.concurrent, it: (name, run) => it(name, { timeout: 300_000 }, run) },
       { open: () => openJobSubject(scheduler, "redis", address) },
     );
   });
