@@ -9,7 +9,7 @@ import type { Fingerprint } from "./fingerprint.js";
 import type { Identity } from "./key.js";
 import type { ResolvedPolicy } from "./policy.js";
 import type { StoredOutcome } from "./record.js";
-import type { Work } from "./work.js";
+import type { Begun } from "./work.js";
 
 /** One call of a family: what is asked, under which policy, and the work behind it. */
 export interface Call<E> {
@@ -26,7 +26,7 @@ export interface Call<E> {
   readonly waitMs: number | undefined;
   /** How often the work may be run again because the database refused to commit it. */
   readonly commitRepeats: number;
-  readonly run: (work: Work) => Awaitable<Ended<E>>;
+  readonly run: (begun: Begun) => Awaitable<Ended<E>>;
   /** A part of work that runs already: it begins although the process closes, since the work is let finish. */
   readonly part?: true | undefined;
   /** Stores what a reconciler or an operator says the result was. */

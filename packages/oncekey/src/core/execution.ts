@@ -2,7 +2,7 @@
  * @module
  * Runs work that has won its claim.
  *
- * Invariants: the lease is renewed from before the work starts until it has ended; whatever happens, the work's end
+ * Invariants: the lease is renewed from the first wait of the work until it has ended; whatever happens, the work's end
  * reaches the record, or its claim is left to lapse, and nobody is left waiting for it here. What each end means for
  * the record is left to `ending.ts`, transactions to `committing.ts`.
  */
@@ -14,7 +14,7 @@ import type { Engine } from "./engine.js";
 import { isOncekeyError } from "./errors.js";
 import { holdLease } from "./lease.js";
 import { inside } from "./reentry.js";
-import { createWork } from "./work.js";
+import { beginWork } from "./work.js";
 
 /** Runs the work and settles it. Rejects only with a coded refusal; failures of the work are endings. */
 export function execute<E>(engine: Engine, execution: Execution<E>): Awaitable<Performed<E>> {
@@ -38,8 +38,10 @@ export function execute<E>(engine: Engine, execution: Execution<E>): Awaitable<P
     nothingHappened: false,
   };
   const run = call.policy.guarantee === "exactly-once" ? runTransacted : runPlainly;
+  const performing = started(() => run(engine, running));
+  if (performing instanceof Promise) lease.renew();
   return whenDone(
-    started(() => run(engine, running)),
+    performing,
     (performed) => {
       stop(engine, running);
       if (execution.protected || performed.kind === "superseded") return performed;
@@ -81,8 +83,8 @@ function settle<E>(engine: Engine, running: Running<E>, ended: Ended<E>): Awaita
 function runWork<E>(engine: Engine, running: Running<E>, transaction: unknown): Awaitable<Ended<E>> {
   // Work that could not be committed is run again, and says anew what has happened.
   running.nothingHappened = false;
-  const work = createWork(engine.runStep, running, transaction);
-  return whenDone(inside(engine, running.call, work), (ended) =>
+  const begun = beginWork(engine.runStep, running, transaction);
+  return whenDone(inside(engine, running.call, begun), (ended) =>
     ended.kind === "failed" && running.nothingHappened ? { ...ended, performed: "no" } : ended,
   );
 }

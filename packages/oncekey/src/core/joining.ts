@@ -34,7 +34,7 @@ import {
 } from "./refusals.js";
 import type { ClaimRequest, JoinedClaimOutcome, JoinedTransaction, Savepoint } from "./store.js";
 import { closing } from "./waiting.js";
-import { createWork } from "./work.js";
+import { beginWork } from "./work.js";
 
 /** `failed`: this one is not kept, so none of them is; the transaction is where it was before. */
 export type Joined<E> =
@@ -190,7 +190,7 @@ async function runPart<E>(
 
 function runWork<E>({ engine, transaction }: Joining, { call, claim }: Part<E>, attempt: number) {
   const lease = heldByTransaction(engine, claim, call.policy.storeTimeoutMs);
-  const begun = {
+  const attempted = {
     call,
     claim,
     attempt,
@@ -199,7 +199,7 @@ function runWork<E>({ engine, transaction }: Joining, { call, claim }: Part<E>, 
     claimedMs: undefined,
     nothingHappened: false,
   };
-  return inside(engine, call, createWork(engine.runStep, begun, transaction.handle));
+  return inside(engine, call, beginWork(engine.runStep, attempted, transaction.handle));
 }
 
 /** The row of the claim is the transaction's until its end: nobody can take it over, so there is nothing to renew. */
@@ -220,6 +220,7 @@ function heldByTransaction(engine: Engine, claim: ClaimRequest, storeTimeoutMs: 
         "Only the transaction that this work has joined can see its claim.",
       );
     },
+    renew: () => undefined,
     end: () => undefined,
   };
 }

@@ -32,6 +32,8 @@ export interface Lease {
   confirm(): Promise<void>;
   /** Pins the claim in a transaction of the work's own. */
   guard(transaction: unknown): Promise<void>;
+  /** Begins to renew, once the work has something to wait for: before, no renewal could be sent. */
+  renew(): void;
   /** Stops renewing: the work has ended. */
   end(): void;
 }
@@ -57,7 +59,8 @@ export interface LeaseOptions {
   readonly onGivenUp: () => void;
 }
 
-interface State extends LeaseOptions, LeaseDependencies {
+interface State extends LeaseOptions {
+  readonly parts: LeaseDependencies;
   readonly startedMs: number;
   deadlineMs: number;
   reason: LostReason | undefined;
@@ -72,34 +75,25 @@ const RETRIES_PER_LEASE = 6;
 /** The part of a lease that is not believed in, for the time an answer takes and clocks that run unevenly. */
 const MARGIN = 0.1;
 
-/** Begins to renew a claim that was just won. */
-export function holdLease(dependencies: LeaseDependencies, options: LeaseOptions): Lease {
-  const { store, calls, claiming, clock, beats, emit } = dependencies;
+/** Holds a claim that was just won. */
+export function holdLease(parts: LeaseDependencies, options: LeaseOptions): Lease {
   const { claim, claimedMs, storeTimeoutMs, maxRunMs, protected: isProtected, onGivenUp } = options;
-  const { leaseMs } = claim;
-  const startedMs = clock.monotonicMs();
-  // Member by member: made of two spreads, this object alone took longer than the rest of a claim (measured).
+  // Member by member: made of a spread, this object alone took longer than the rest of a claim (measured).
   const state: State = {
-    store,
-    calls,
-    claiming,
-    clock,
-    beats,
-    emit,
+    parts,
     claim,
     claimedMs,
     storeTimeoutMs,
     maxRunMs,
     protected: isProtected,
     onGivenUp,
-    startedMs,
-    deadlineMs: claimedMs + leaseMs * (1 - MARGIN),
+    startedMs: parts.clock.monotonicMs(),
+    deadlineMs: claimedMs + claim.leaseMs * (1 - MARGIN),
     reason: undefined,
     aborter: undefined,
     ended: false,
     alarm: undefined,
   };
-  beatAfter(state, Math.min(firstBeatMs(state), maxRunMs));
   return {
     signal: () => signalOf(state),
     lost: () => state.reason,
@@ -110,6 +104,7 @@ export function holdLease(dependencies: LeaseDependencies, options: LeaseOptions
       assertHeld(state);
     },
     guard: (transaction) => guard(state, transaction),
+    renew: () => renew(state),
     end() {
       state.ended = true;
       state.alarm?.cancel();
@@ -117,10 +112,13 @@ export function holdLease(dependencies: LeaseDependencies, options: LeaseOptions
   };
 }
 
-/** A process that stood still between its claim and its work has a renewal to make up for. */
-function firstBeatMs({ claim, claimedMs, startedMs }: State): number {
+/** A process that stood still between its claim and the first wait of its work has a renewal to make up for, at once. */
+function renew(state: State): void {
+  const { claim, claimedMs, ended, maxRunMs, parts } = state;
   const beatMs = claim.leaseMs / BEATS_PER_LEASE;
-  return startedMs - claimedMs < beatMs ? beatMs : 0;
+  if (ended) return;
+  if (parts.clock.monotonicMs() - claimedMs < beatMs) beatAfter(state, Math.min(beatMs, maxRunMs));
+  else void beat(state);
 }
 
 /** Made when first asked for: most work never looks, and a controller costs more than a claim. */
@@ -132,9 +130,9 @@ function signalOf(state: State): AbortSignal {
   return state.aborter.signal;
 }
 
-function assertHeld({ reason, clock, startedMs, maxRunMs, deadlineMs, protected: isProtected }: State): void {
+function assertHeld({ reason, parts, startedMs, maxRunMs, deadlineMs, protected: isProtected }: State): void {
   if (reason !== undefined) throw lostError(reason);
-  const nowMs = clock.monotonicMs();
+  const nowMs = parts.clock.monotonicMs();
   if (nowMs - startedMs >= maxRunMs) throw lostError("ran-too-long");
   if (nowMs >= deadlineMs && isProtected) throw lostError("not-renewed");
 }
@@ -142,7 +140,7 @@ function assertHeld({ reason, clock, startedMs, maxRunMs, deadlineMs, protected:
 async function guard(state: State, transaction: unknown): Promise<void> {
   if (
     state.reason === undefined &&
-    !(await pinClaim(state, state.claim, state.storeTimeoutMs, transaction))
+    !(await pinClaim(state.parts, state.claim, state.storeTimeoutMs, transaction))
   ) {
     lose(state, "replaced");
   }
@@ -150,14 +148,14 @@ async function guard(state: State, transaction: unknown): Promise<void> {
 }
 
 function beatAfter(state: State, delayMs: number): void {
-  state.alarm = state.beats.after(delayMs, () => {
+  state.alarm = state.parts.beats.after(delayMs, () => {
     void beat(state);
   });
 }
 
 async function beat(state: State): Promise<void> {
-  const { clock, startedMs, maxRunMs, storeTimeoutMs } = state;
-  const nowMs = clock.monotonicMs();
+  const { parts, startedMs, maxRunMs, storeTimeoutMs } = state;
+  const nowMs = parts.clock.monotonicMs();
   if (nowMs - startedMs >= maxRunMs) return lose(state, "ran-too-long");
   if (nowMs >= state.deadlineMs && state.protected) lose(state, "not-renewed");
   const timeoutMs =
@@ -173,10 +171,10 @@ async function beat(state: State): Promise<void> {
 }
 
 function untilNextMs(
-  { claim, clock, startedMs, maxRunMs, deadlineMs, reason }: State,
+  { claim, parts, startedMs, maxRunMs, deadlineMs, reason }: State,
   renewed: boolean,
 ): number {
-  const nowMs = clock.monotonicMs();
+  const nowMs = parts.clock.monotonicMs();
   const restMs = Math.max(0, startedMs + maxRunMs - nowMs);
   const beatMs = claim.leaseMs / (renewed ? BEATS_PER_LEASE : RETRIES_PER_LEASE);
   if (renewed || reason !== undefined) return Math.min(beatMs, restMs);
@@ -185,7 +183,8 @@ function untilNextMs(
 
 /** One renewal; whether it is worth another. */
 async function extend(state: State, timeoutMs: number): Promise<boolean> {
-  const { store, calls, clock, claim } = state;
+  const { claim, parts } = state;
+  const { store, calls, clock } = parts;
   const { key, token, leaseMs, operation } = claim;
   const sentMs = clock.monotonicMs();
   const outcome = await calls.bounded("extend", operation, timeoutMs, () =>
@@ -211,7 +210,8 @@ async function extend(state: State, timeoutMs: number): Promise<boolean> {
 
 /** The record was lost, not replaced: the same token may make it again. */
 async function claimAgain(state: State, sentMs: number, timeoutMs: number): Promise<boolean> {
-  const { store, calls, claiming, claim } = state;
+  const { claim, parts } = state;
+  const { store, calls, claiming } = parts;
   // Should it land after the work has failed and was released, it is a claim that nobody uses.
   const ask = () =>
     claiming.watchOver(
@@ -263,7 +263,7 @@ function lose(state: State, reason: LostReason): void {
   if (state.reason !== undefined) return;
   state.reason = reason;
   const { operation, key, token } = state.claim;
-  state.emit({ type: "lease-lost", operation, key, token, reason });
+  state.parts.emit({ type: "lease-lost", operation, key, token, reason });
   state.aborter?.abort(lostError(reason));
 }
 

@@ -13,13 +13,13 @@ import { type Context, createContext } from "#platform";
 import type { Awaitable } from "./awaitable.js";
 import type { Call, Ended } from "./call.js";
 import type { RecordKey } from "./record.js";
-import { isWorkOf, type Work } from "./work.js";
+import { type Begun, isWorkOf, type Work } from "./work.js";
 
 interface Running {
   /** The instance that runs it. */
   readonly of: object;
   readonly key: RecordKey;
-  readonly work: Work;
+  readonly begun: Begun;
   readonly outer: Running | undefined;
   ended: boolean;
 }
@@ -45,28 +45,28 @@ export function isInside({ identity: { key }, carrier }: Follower, running: bool
 /** The innermost running work of an instance that the caller is inside of, unless that is found on a carrier. */
 export function workAround(of: object): Work | undefined {
   for (let running = context?.current(); running !== undefined; running = running.outer) {
-    if (running.of === of && !running.ended) return running.work;
+    if (running.of === of && !running.ended) return running.begun.work();
   }
   return undefined;
 }
 
-/** Runs the work of a call of the instance `of`, which finds `work` by itself. */
-export function inside<E>(of: object, call: Call<E>, work: Work): Awaitable<Ended<E>> {
+/** Runs the work of a call of the instance `of`, which finds that work by itself. */
+export function inside<E>(of: object, call: Call<E>, begun: Begun): Awaitable<Ended<E>> {
   return context === undefined || call.carrier !== undefined
-    ? call.run(work)
-    : follow(context, of, call, work);
+    ? call.run(begun)
+    : follow(context, of, call, begun);
 }
 
 async function follow<E>(
   context: Context<Running>,
   of: object,
   call: Call<E>,
-  work: Work,
+  begun: Begun,
 ): Promise<Ended<E>> {
   const { key } = call.identity;
-  const running: Running = { of, key, work, outer: context.current(), ended: false };
+  const running: Running = { of, key, begun, outer: context.current(), ended: false };
   try {
-    return await context.run(running, () => call.run(work));
+    return await context.run(running, () => call.run(begun));
   } finally {
     running.ended = true;
   }

@@ -115,7 +115,7 @@ export function callOf<R>(
     carrier: undefined,
     waitMs: undefined,
     commitRepeats: COMMIT_REPEATS,
-    run: (work) => runFunction(context.emit, options, policy, fn, work),
+    run: (begun) => runFunction(context.emit, options, policy, fn, begun.work()),
     encodeDone: (result) => encodeDone(options.result, policy.maxResultBytes, result),
   };
 }

@@ -120,9 +120,9 @@ function stepCall<R>(engine: Engine, of: Attempted, name: string, fn: Fn<R>): Ca
     waitMs: undefined,
     commitRepeats: 0,
     part: true,
-    run(work) {
+    run(begun) {
       const lost = lossOf(of);
-      return lost ?? runFunction(engine.emit, {}, policy, fn as (work: Work) => R | Promise<R>, work);
+      return lost ?? runFunction(engine.emit, {}, policy, fn as (work: Work) => R | Promise<R>, begun.work());
     },
     encodeDone: (result) => encodeDone(undefined, policy.maxResultBytes, result),
   };

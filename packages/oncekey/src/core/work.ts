@@ -95,6 +95,16 @@ export interface Attempted {
   nothingHappened: boolean;
 }
 
+/**
+ * An attempt that has begun, as its family gets it. What its work sees of it is made when somebody looks: most handlers of a
+ * request never do, and making it takes longer than a claim (measured).
+ */
+export interface Begun {
+  readonly protected: boolean;
+  /** The same each time. */
+  work(): Work;
+}
+
 /** Runs a step. `names`: those that this attempt has used. */
 export type RunStep = <R>(
   of: Attempted,
@@ -102,6 +112,17 @@ export type RunStep = <R>(
   name: string,
   fn: (work: StepWork) => R | Promise<R>,
 ) => Promise<R>;
+
+export function beginWork(runStep: RunStep, attempted: Attempted, transaction: unknown): Begun {
+  let work: Work | undefined;
+  return {
+    protected: attempted.protected,
+    work() {
+      work ??= createWork(runStep, attempted, transaction);
+      return work;
+    },
+  };
+}
 
 export function createWork<Tx>(
   runStep: RunStep,
@@ -135,15 +156,20 @@ export function createWork<Tx>(
 /** Registered, so that two copies of the package find each other's. */
 const WORK = Symbol.for("oncekey.work");
 
-/** Makes `work` the one that `workOf(carrier)` finds. */
-export function attachWork(carrier: object, work: Work): void {
-  Object.defineProperty(carrier, WORK, { value: work, configurable: true, enumerable: false });
+/** What `workOf` finds its work by. */
+interface Carrier {
+  [WORK]?: Begun;
+}
+
+/** Makes the work of `begun` the one that `workOf(carrier)` finds. */
+export function attachWork(carrier: object, begun: Begun): void {
+  Object.defineProperty(carrier, WORK, { value: begun, configurable: true, enumerable: false });
 }
 
 /** Whether the work on `carrier` is that of `key`: what it gives to others depends on nothing else. */
 export function isWorkOf(carrier: unknown, key: RecordKey): boolean {
-  const work = (carrier as { readonly [WORK]?: Work } | undefined)?.[WORK];
-  return work !== undefined && work.downstreamKey("self") === downstreamKeyOf(key, "self");
+  const begun = (carrier as Carrier | undefined)?.[WORK];
+  return begun !== undefined && begun.work().downstreamKey("self") === downstreamKeyOf(key, "self");
 }
 
 /**
@@ -152,7 +178,7 @@ export function isWorkOf(carrier: unknown, key: RecordKey): boolean {
  * work was promised less than `asked`.
  */
 export function attachedWork(carrier: object, asked?: Guarantee): Work {
-  const work = (carrier as { readonly [WORK]?: Work } | undefined)?.[WORK];
+  const work = (carrier as Carrier | undefined)?.[WORK]?.work();
   const none = "There is no protected work here: is the idempotent middleware before this handler?";
   return promised(work, asked, none);
 }

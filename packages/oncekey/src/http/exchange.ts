@@ -14,7 +14,7 @@ import type { Ended, Performed } from "../core/call.js";
 import { isOncekeyError, OncekeyError, unreachable } from "../core/errors.js";
 import type { CallOutcome } from "../core/events.js";
 import type { Idempotency, Internals } from "../core/idempotency.js";
-import type { Work } from "../core/work.js";
+import type { Begun } from "../core/work.js";
 import type { CapturedAnswer, HeaderLine } from "./answer.js";
 import { ask, type ReadAhead, readAhead } from "./asking.js";
 import { judge } from "./judgement.js";
@@ -79,7 +79,7 @@ function done(): void {}
 function converse<C>(talk: Talk<C>, operation: string, ahead: ReadAhead | undefined): Awaitable<void> {
   const { internals, route, request, answering } = talk;
   if (!route.methods.has(request.method)) return pass(internals, operation, answering, "passthrough");
-  const run = (work: Work): Awaitable<Ended<CapturedAnswer>> => runHandler(talk, work);
+  const run = (begun: Begun): Awaitable<Ended<CapturedAnswer>> => runHandler(talk, begun);
   return whenDone(ask({ internals, route, operation, request, ahead, run }), (asked) => {
     if (asked.kind === "pass") return pass(internals, operation, answering, asked.outcome);
     if (asked.kind === "left") return;
@@ -95,16 +95,16 @@ function pass(internals: Internals, operation: string, answering: HttpAnswering,
 const DEGRADED: readonly HeaderLine[] = [["Idempotency-Degraded", "store-unavailable"]];
 const NOTHING_ADDED: readonly HeaderLine[] = [];
 
-function runHandler<C>(talk: Talk<C>, work: Work): Awaitable<Ended<CapturedAnswer>> {
+function runHandler<C>(talk: Talk<C>, begun: Begun): Awaitable<Ended<CapturedAnswer>> {
   const { internals, route, answering } = talk;
   const { policy, drainMs } = route;
   talk.begun = true;
-  const captured = answering.start(work, {
+  const captured = answering.start(begun, {
     hold: policy.guarantee === "exactly-once" ? "everything" : "end",
     maxResultBytes: policy.maxResultBytes,
     drainMs,
     clock: internals.clock,
-    headers: work.protected ? NOTHING_ADDED : DEGRADED,
+    headers: begun.protected ? NOTHING_ADDED : DEGRADED,
   });
   return whenDone(captured, ({ answer, before }) => judge(internals, route, answer, before));
 }

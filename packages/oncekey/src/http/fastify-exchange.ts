@@ -145,10 +145,10 @@ function begin(passage: Passage, request: FastifyRequest, reply: FastifyReply, d
       passage.sent = answer;
       reply.send(setAnswer(reply, answer) ?? undefined);
     },
-    start(work, capturing) {
+    start(begun, capturing) {
       const capture = captureReply(reply, capturing);
       passage.capture = capture;
-      attachWork(request, work);
+      attachWork(request, begun);
       done();
       return whenDone(endOf(capture), (answer) => ({ answer, before: capture.before }));
     },

@@ -43,8 +43,8 @@ export function idempotent<
     const body = (maxBytes: number) => peekRequest(request, maxBytes);
     return answerWeb(exchange, webRequest(request, { carrier: request, route: undefined, body }), {
       pass: () => handler(request, ...rest),
-      async start(work) {
-        protectRequest(request, request, work);
+      async start(begun) {
+        protectRequest(request, request, begun);
         try {
           return await handler(request, ...rest);
         } catch (thrown) {

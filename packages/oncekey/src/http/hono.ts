@@ -40,8 +40,8 @@ export function idempotent<E extends Env = any, const I extends Idempotency = Id
       {
         // What `next` settles with is Hono's own.
         pass: async () => void (await next()),
-        async start(work) {
-          protectRequest(c.req.raw, c, work);
+        async start(begun) {
+          protectRequest(c.req.raw, c, begun);
           await next();
           // Asked for a response that nobody has given, Hono makes an empty one with status 200.
           if (!c.finalized)

@@ -50,10 +50,10 @@ export function nodeAnswering(
   return {
     pass: handle,
     send: (answer) => sendAnswer(res, answer),
-    async start(work, capturing) {
+    async start(begun, capturing) {
       for (const [name, value] of capturing.headers) res.setHeader(name, value);
       capture = captureNodeResponse(res, capturing);
-      attachWork(carrier, work);
+      attachWork(carrier, begun);
       handle();
       const answer = await capture.ended;
       const cause = thrown();

@@ -6,7 +6,7 @@
  * and exactly one of `pass`, `send` and `start` is called on it.
  */
 import type { Awaitable } from "../core/awaitable.js";
-import type { Work } from "../core/work.js";
+import type { Begun } from "../core/work.js";
 import type { CapturedAnswer, CaptureOptions, HeaderLine, WholeAnswer } from "./answer.js";
 import type { RequestBody } from "./request-body.js";
 
@@ -48,7 +48,7 @@ export interface HttpAnswering {
   send(answer: WholeAnswer): void;
   /** Starts the handler and captures its answer: at once if it is whole by then, or never will be; later otherwise. */
   start(
-    work: Work,
+    begun: Begun,
     capturing: Capturing,
   ): Awaitable<{ readonly answer: CapturedAnswer; readonly before: readonly HeaderLine[] }>;
   /** After `start`: lets go what is held back. */

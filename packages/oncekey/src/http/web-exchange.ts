@@ -8,7 +8,7 @@
  */
 import { whenDone } from "../core/awaitable.js";
 import { configurationError } from "../core/errors.js";
-import type { Work } from "../core/work.js";
+import type { Begun } from "../core/work.js";
 import type { HeaderLine, WholeAnswer } from "./answer.js";
 import { isResponse } from "./control-flow.js";
 import type { Exchange } from "./exchange.js";
@@ -24,7 +24,7 @@ import {
 /** What only the framework knows of a handler. `P` is what it gives where it is not protected. */
 export interface WebHandling<P> {
   readonly pass: () => P | Promise<P>;
-  readonly start: (work: Work) => Response | Promise<Response>;
+  readonly start: (begun: Begun) => Response | Promise<Response>;
   /** The lines that outer layers have set so far. */
   readonly before: () => readonly HeaderLine[];
   /** What was thrown and has become the answer of `start`, where the framework tells. */
@@ -46,9 +46,9 @@ export function answerWeb<C, P>(
     const answering: HttpAnswering = {
       pass: () => resolve((async () => handling.pass())()),
       send: (answer) => resolve(responseOf(answer, handling.before())),
-      async start(work, capturing) {
+      async start(begun, capturing) {
         before = handling.before();
-        capture = await captureHandler(handling, work, capturing, caller);
+        capture = await captureHandler(handling, begun, capturing, caller);
         const answer = await capture.ended;
         return { answer: { thrown: handling.thrown?.(), ...answer }, before };
       },
@@ -77,12 +77,12 @@ function checked(returned: unknown): Response {
 
 async function captureHandler(
   { start, meaningOf }: WebHandling<unknown>,
-  work: Work,
+  begun: Begun,
   capturing: Capturing,
   caller: Caller,
 ): Promise<WebCapture> {
   try {
-    return captureWebResponse(checked(await start(work)), capturing, caller);
+    return captureWebResponse(checked(await start(begun)), capturing, caller);
   } catch (thrown) {
     return captureThrown(thrown, meaningOf?.(thrown), caller);
   }

@@ -5,7 +5,7 @@
  * Invariant: it is the same object before and after, so that whatever an application or a framework keeps on it is
  * found; its body can still be read, by any of its methods.
  */
-import { attachWork, type Work } from "../core/work.js";
+import { attachWork, type Begun } from "../core/work.js";
 import { boundedBody } from "./bounded-body.js";
 import type { BodyReading, HttpRequest } from "./port.js";
 
@@ -36,9 +36,9 @@ function targetOf(url: string): string {
  * Lets the handler find its work on `carrier`, and the signal of its claim on `request`: a client that leaves
  * does not stop the work.
  */
-export function protectRequest(request: Request, carrier: object, work: Work): void {
-  attachWork(carrier, work);
-  Object.defineProperty(request, "signal", { configurable: true, get: () => work.signal });
+export function protectRequest(request: Request, carrier: object, begun: Begun): void {
+  attachWork(carrier, begun);
+  Object.defineProperty(request, "signal", { configurable: true, get: () => begun.work().signal });
 }
 
 /** Reads up to `maxBytes` of a copy of the body, and leaves `request` itself unread. */
