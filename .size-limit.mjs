@@ -31,7 +31,7 @@ const budgets = {
   "./stores/redis": 17,
   "./stores/sqlite": 16,
   "./stores/tiered": 6,
-  "./testing": 62,
+  "./testing": 70,
 };
 
 /** A subpath without a budget is measured against nothing, so it fails. */
