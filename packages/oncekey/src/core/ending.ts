@@ -33,6 +33,8 @@ export interface Running<E> extends Execution<E> {
   readonly lease: Lease;
   /** The work has said so: see `notPerformed` of its context. */
   nothingHappened: boolean;
+  /** It has ended. */
+  over: boolean;
 }
 
 export function leave<E>(engine: Engine, { claim, here }: Execution<E>): void {

@@ -36,6 +36,7 @@ export function execute<E>(engine: Engine, execution: Execution<E>): Awaitable<P
     protected: execution.protected,
     lease,
     nothingHappened: false,
+    over: false,
   };
   const run = call.policy.guarantee === "exactly-once" ? runTransacted : runPlainly;
   const performing = started(() => run(engine, running));
@@ -55,6 +56,7 @@ export function execute<E>(engine: Engine, execution: Execution<E>): Awaitable<P
 }
 
 function stop<E>(engine: Engine, running: Running<E>): void {
+  running.over = true;
   running.lease.end();
   leave(engine, running);
 }
@@ -83,10 +85,12 @@ function settle<E>(engine: Engine, running: Running<E>, ended: Ended<E>): Awaita
 function runWork<E>(engine: Engine, running: Running<E>, transaction: unknown): Awaitable<Ended<E>> {
   // Work that could not be committed is run again, and says anew what has happened.
   running.nothingHappened = false;
+  running.over = false;
   const begun = beginWork(engine.runStep, running, transaction);
-  return whenDone(inside(engine, running.call, begun), (ended) =>
-    ended.kind === "failed" && running.nothingHappened ? { ...ended, performed: "no" } : ended,
-  );
+  return whenDone(inside(engine, running.call, begun), (ended) => {
+    running.over = true;
+    return ended.kind === "failed" && running.nothingHappened ? { ...ended, performed: "no" } : ended;
+  });
 }
 
 /** Families turn failures of the work into endings, so this is a fault of an adapter: nobody knows what ran. */

@@ -198,8 +198,12 @@ function runWork<E>({ engine, transaction }: Joining, { call, claim }: Part<E>, 
     lease,
     claimedMs: undefined,
     nothingHappened: false,
+    over: false,
   };
-  return inside(engine, call, beginWork(engine.runStep, attempted, transaction.handle));
+  const ended = inside(engine, call, beginWork(engine.runStep, attempted, transaction.handle));
+  return Promise.resolve(ended).finally(() => {
+    attempted.over = true;
+  });
 }
 
 /** The row of the claim is the transaction's until its end: nobody can take it over, so there is nothing to renew. */

@@ -10,8 +10,8 @@
  *
  * Crash points, each with a test: before the step's claim (nothing is known of it), claimed, after its effect (it lapses, and is
  * waited for that long), completed, between two steps (it is replayed). Interleavings that have one: the work is taken over while
- * a step runs, and the step ends later, or never, or lapses and is done twice; the work is taken over while its step is being
- * claimed; the work fails and comes again with other input; the process closes between two steps.
+ * a step runs, and the step ends later, or never, or lapses and is done twice; the work is taken over, or ends, while its step is
+ * being claimed; the work fails and comes again with other input; the process closes between two steps.
  */
 import type { Awaitable } from "./awaitable.js";
 import type { Call, Ended } from "./call.js";
@@ -35,6 +35,7 @@ export function stepRunner(engineOf: () => Engine): RunStep {
   return async (of, names, name, fn) => {
     const problems = stepProblems(names, name, fn);
     if (problems.length > 0) throw configurationError("Step", problems);
+    assertGoesOn(of);
     names.add(name);
     try {
       return await (of.protected
@@ -72,7 +73,6 @@ async function runUnprotected<R>(engine: Engine, of: Attempted, name: string, fn
 }
 
 async function runStep<R>(engine: Engine, of: Attempted, name: string, fn: Fn<R>): Promise<R> {
-  of.lease.assertHeld();
   const call = stepCall(engine, of, name, fn);
   const performed = await inOwnWords(() => perform(engine, call));
   const outcome = () => outcomeOf<R>({}, performed);
@@ -132,12 +132,17 @@ function namesOf({ key, operation }: ClaimRequest, name: string) {
   return { key: stepKeyOf(key, name), operation: `${operation}/${name}` };
 }
 
-/** The claim of the work may have been lost while that of the step was asked for: then nothing of it happens. */
-function lossOf({
-  lease,
-}: Attempted): Extract<Ended<Settled<never>>, { readonly kind: "failed" }> | undefined {
+/** @throws OncekeyError `LEASE_LOST` or `RUN_TOO_LONG` if the work has ended, or has lost its claim. */
+function assertGoesOn({ over, lease }: Attempted): void {
+  if (over)
+    throw new OncekeyError("LEASE_LOST", "The work has ended, and its claim with it: no step begins.");
+  lease.assertHeld();
+}
+
+/** That may have happened while the step was being claimed: then nothing of the step does. */
+function lossOf(of: Attempted): Extract<Ended<Settled<never>>, { readonly kind: "failed" }> | undefined {
   try {
-    lease.assertHeld();
+    assertGoesOn(of);
     return undefined;
   } catch (error) {
     const code = isOncekeyError(error) ? error.code : undefined;

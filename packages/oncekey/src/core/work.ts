@@ -93,6 +93,8 @@ export interface Attempted {
   readonly claimedMs: number | undefined;
   /** Set when the work says so. */
   nothingHappened: boolean;
+  /** The work has ended. What it left behind may go on, and begins no step. */
+  readonly over: boolean;
 }
 
 /**

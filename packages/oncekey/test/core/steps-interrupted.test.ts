@@ -1,8 +1,7 @@
 /**
- * Steps of work whose process dies, stands still, loses its claim or its store, or closes; and what its successor finds.
+ * Steps of work whose process dies, stands still, or loses its claim; and what its successor finds.
  */
 import { describe, expect, it } from "vitest";
-import { closeEngine } from "../../src/core/assembly.js";
 import { stepKeyOf } from "../../src/core/key.js";
 import type { Policy } from "../../src/core/policy.js";
 import type { ExtendRequest } from "../../src/core/store.js";
@@ -12,12 +11,9 @@ import {
   type Deferred,
   declined,
   deferred,
-  firstly,
   gate,
   type Interference,
   keyOf,
-  leftovers,
-  refused,
   silent,
   wire,
   world,
@@ -238,56 +234,5 @@ describe("how long a step may take", () => {
     await place.clock.advance(LEASE_MS);
     expect(await present).toBe("LEASE_LOST");
     expect(log).toEqual(["former pays"]);
-  });
-});
-
-describe("a store that fails", () => {
-  const work = async ({ step }: Work) => {
-    await step("pay", () => "paid");
-    throw declined;
-  };
-
-  it("when a step is to be claimed: it does not start, its work fails, and nothing is left of it", async () => {
-    const place = world();
-    const starts: string[] = [];
-    const call = codeOf(
-      place.process.run({}, ({ step }) => {
-        place.wire.on("claim", refused);
-        return step("pay", () => starts.push("pays"));
-      }),
-    );
-    await place.clock.advance(2_000);
-    expect(await call).toBe("STORE_UNAVAILABLE");
-    place.wire.on("claim", undefined);
-    await place.clock.advance(LEASE_MS);
-    expect(leftovers(place.process)).toEqual({ here: 0, waiting: 0 });
-    expect([starts, await place.wire.store.find(PAY)]).toEqual([[], undefined]);
-  });
-
-  it("when a step is to be completed: its work goes on, and a later attempt has the result", async () => {
-    const place = world();
-    place.wire.on("complete", firstly(1, refused));
-    expect(await codeOf(place.process.run({}, work))).toBe(declined);
-    expect(place.process.of("completion-failed")).toMatchObject([{ operation: "op/pay", willRetry: true }]);
-    await place.clock.advance(5_000);
-    expect((await place.wire.store.find(PAY))?.state).toBe("completed");
-  });
-});
-
-describe("a process that closes", () => {
-  it("lets its work finish, with the steps that are still to come", async () => {
-    const place = world();
-    const closing = deferred();
-    const call = place.process.run({}, async ({ step }) => {
-      await step("pay", () => "paid");
-      await closing.promise;
-      return step("ship", () => "shipped");
-    });
-    await place.clock.settle();
-    const closed = closeEngine(place.process.engine, 10_000);
-    expect(await codeOf(place.process.run({ key: "new" }, () => 1))).toBe("CLOSING");
-    closing.resolve();
-    expect(await call).toMatchObject({ kind: "executed", result: "shipped" });
-    expect(await closed).toEqual({ unfinishedWork: 0, unlandedCompletions: 0 });
   });
 });
