@@ -179,9 +179,15 @@ test("a crash between a copy and its acknowledgement leaves two messages with on
   await dying.close();
   let runs = 0;
   const verdicts: string[] = [];
-  const counted = callback(channel, () => void (runs += 1), {
-    onVerdict: ({ kind }) => void verdicts.push(kind),
-  });
+  const counted = callback(
+    channel,
+    () => {
+      runs += 1;
+    },
+    {
+      onVerdict: ({ kind }) => void verdicts.push(kind),
+    },
+  );
   await channel.consume(queue, counted);
   await until(() => verdicts.filter((kind) => kind === "done").length === 2);
   expect(runs).toBe(1);
