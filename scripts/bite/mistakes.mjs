@@ -5,6 +5,9 @@
  * table; `npm run bite` makes them one by one and runs their tests.
  */
 
+import { jobMistakes } from "./jobs.mjs";
+import { stepMistakes } from "./steps.mjs";
+
 /**
  * @typedef {object} Mistake
  * @property {string} name as the table says it
@@ -197,4 +200,6 @@ return 1`,
 return 1`,
     test: redisContract,
   },
+  ...jobMistakes,
+  ...stepMistakes,
 ];
