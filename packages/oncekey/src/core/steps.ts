@@ -134,8 +134,9 @@ function namesOf({ key, operation }: ClaimRequest, name: string) {
 
 /** @throws OncekeyError `LEASE_LOST` or `RUN_TOO_LONG` if the work has ended, or has lost its claim. */
 function assertGoesOn({ over, lease }: Attempted): void {
-  if (over)
+  if (over) {
     throw new OncekeyError("LEASE_LOST", "The work has ended, and its claim with it: no step begins.");
+  }
   lease.assertHeld();
 }
 

@@ -5,18 +5,7 @@ import { describe, expect, it } from "vitest";
 import { closeEngine } from "../../src/core/assembly.js";
 import { stepKeyOf } from "../../src/core/key.js";
 import type { Work } from "../../src/core/work.js";
-import {
-  codeOf,
-  declined,
-  deferred,
-  firstly,
-  gate,
-  keyOf,
-  leftovers,
-  refused,
-  wire,
-  world,
-} from "./processes.js";
+import { codeOf, declined, deferred, firstly, gate, keyOf, leftovers, refused, world } from "./processes.js";
 
 const LEASE_MS = 30_000;
 const PAY = stepKeyOf(keyOf(), "pay");
