@@ -151,8 +151,9 @@ export function identify(
   key: readonly string[],
 ): Identity {
   const scopeText = scopeTextOf(namespace, scope);
-  const digest = sha256(`${scopeText}${framed(operation)}${key.map(framed).join("")}`);
-  return { key: digest as RecordKey, scopeId: scopeIdOf(scopeText) };
+  let text = scopeText + framed(operation);
+  for (const part of key) text += framed(part);
+  return { key: sha256(text) as RecordKey, scopeId: scopeIdOf(scopeText) };
 }
 
 /** The digest under which records of a scope are listed. */
@@ -170,13 +171,25 @@ export function stepKeyOf(key: RecordKey, name: string): RecordKey {
   return sha256(`${IDENTITY_VERSION}:step${framed(key)}${framed(name)}`) as RecordKey;
 }
 
-function scopeTextOf(namespace: string, scope: ScopeValue): string {
-  const parts = scope.kind === "of" ? scope.parts : [];
-  return `${IDENTITY_VERSION}${framed(namespace)}${framed(scope.kind)}#${parts.length}#${parts.map(framed).join("")}`;
-}
-
 /** A half of a surrogate pair becomes U+FFFD in UTF-8, like any other half: such a text is escaped first. */
 const LONE_SURROGATE = /\p{Surrogate}/u;
+
+/** That of all callers as one, which almost always is asked for in the same namespace: kept, so it is made and hashed once. */
+let lastGlobal = { namespace: "", text: scopeTextMade("", "global", []) };
+
+function scopeTextOf(namespace: string, scope: ScopeValue): string {
+  if (scope.kind !== "global") {
+    return scopeTextMade(namespace, scope.kind, scope.kind === "of" ? scope.parts : []);
+  }
+  if (lastGlobal.namespace !== namespace) {
+    lastGlobal = { namespace, text: scopeTextMade(namespace, scope.kind, []) };
+  }
+  return lastGlobal.text;
+}
+
+function scopeTextMade(namespace: string, kind: ScopeValue["kind"], parts: readonly string[]): string {
+  return `${IDENTITY_VERSION}${framed(namespace)}${framed(kind)}#${parts.length}#${parts.map(framed).join("")}`;
+}
 
 function framed(part: string): string {
   if (!LONE_SURROGATE.test(part)) return `${part.length}:${part}`;

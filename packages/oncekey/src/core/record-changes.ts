@@ -69,14 +69,26 @@ export function completed(
   { outcome, retentionMs }: { readonly outcome: StoredOutcome; readonly retentionMs: number },
   nowMs: number,
 ): StoredRecord {
-  const expiresAtMs = nowMs + retentionMs;
+  // Member by member, as it happens in every request: a spread takes twice as long (measured).
   return {
-    ...record,
+    key: record.key,
+    scopeId: record.scopeId,
+    operation: record.operation,
+    label: record.label,
     state: "completed",
-    outcome,
+    token: record.token,
+    attempt: record.attempt,
+    fingerprint: record.fingerprint,
+    guarantee: record.guarantee,
+    onLapse: record.onLapse,
+    leaseMs: record.leaseMs,
     retentionMs,
+    claimedAtMs: record.claimedAtMs,
     changedAtMs: nowMs,
-    expiresAtMs,
+    leaseEndsAtMs: record.leaseEndsAtMs,
+    expiresAtMs: nowMs + retentionMs,
+    outcome,
+    lastCode: record.lastCode,
     reconciler: undefined,
   };
 }

@@ -8,6 +8,7 @@
  * reads is no coding at all.
  */
 import { type ContentCoding, decompress } from "#platform";
+import type { HeaderLine } from "./answer.js";
 import type { HeaderList, Snapshot } from "./snapshot.js";
 
 /**
@@ -33,14 +34,18 @@ export async function forClient(
 
 /** Whether `forClient` would have to decode: lets a replay without compression skip a turn of promises. */
 export function needsDecoding(snapshot: Snapshot, acceptEncoding: string | undefined): boolean {
-  if (snapshot.body === undefined) return false;
+  if (snapshot.body === undefined || !snapshot.headers.some(namesCoding)) return false;
   return codingsOf(snapshot.headers).some((coding) => !accepts(acceptEncoding, coding));
+}
+
+function namesCoding([name]: HeaderLine): boolean {
+  return name.toLowerCase() === "content-encoding";
 }
 
 /** The codings of a body in the order applied, in lower case; `identity` is none (RFC 9110 §8.4.1). */
 function codingsOf(headers: HeaderList): readonly string[] {
   return headers
-    .filter(([name]) => name.toLowerCase() === "content-encoding")
+    .filter(namesCoding)
     .flatMap(([, value]) => value.split(","))
     .map((coding) => coding.trim().toLowerCase().replace(/^x-/, ""))
     .filter((coding) => coding !== "" && coding !== "identity");

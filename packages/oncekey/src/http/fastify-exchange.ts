@@ -64,6 +64,8 @@ interface Passage {
 /** The protection of the route that answers a request, if it is protected here. */
 export type FindProtection = (request: FastifyRequest) => Protection | undefined;
 
+type ReadBody = (request: FastifyRequest, maxBytes: number) => Awaitable<BodyReading>;
+
 const PASSAGE = Symbol("oncekey.passage");
 
 interface Passing {
@@ -112,12 +114,12 @@ function enter(
   find: FindProtection,
   request: FastifyRequest & Passing,
   reply: FastifyReply,
-  body: (request: FastifyRequest, maxBytes: number) => Awaitable<BodyReading>,
+  body: ReadBody,
 ): Passage | undefined {
   const protection = find(request);
   if (protection?.exchange.protects(request.method) !== true) return undefined;
   const { exchange, url } = protection;
-  const asked = httpRequest(request, reply, url, (maxBytes) => body(request, maxBytes));
+  const asked = httpRequest(request, reply, url, body);
   const passage: Passage = {
     owner: find,
     exchange,
@@ -174,7 +176,7 @@ function httpRequest(
   request: FastifyRequest,
   reply: FastifyReply,
   route: string | undefined,
-  body: HttpRequest<FastifyRequest>["body"],
+  body: ReadBody,
 ): HttpRequest<FastifyRequest> {
   let left: AbortSignal | undefined;
   return {
@@ -183,7 +185,7 @@ function httpRequest(
     target: request.originalUrl,
     route,
     lines: (name) => linesOfRequest(request, name),
-    body,
+    body: (maxBytes) => body(request, maxBytes),
     left() {
       left ??= clientLeft(reply.raw);
       return left;

@@ -42,22 +42,17 @@ export function setAnswer(
   { status, headers, body }: WholeAnswer,
 ): string | Buffer | null {
   reply.code(status);
-  const lines = new Map<string, string | string[]>();
-  for (const [spelled, value] of headers) {
+  headers.forEach(([spelled, value], index) => {
     const name = spelled.toLowerCase();
-    const before = lines.get(name) ?? (SHARED_LISTS.has(name) ? textOf(reply.getHeader(name)) : undefined);
-    if (before === undefined) lines.set(name, value);
-    else if (typeof before === "string") lines.set(name, [before, value]);
-    else before.push(value);
-  }
-  for (const [name, value] of lines) {
-    reply.header(name, typeof value !== "string" && SHARED_LISTS.has(name) ? value.join(", ") : value);
-  }
+    const isShared = SHARED_LISTS.has(name);
+    const adds = isShared || headers.findIndex(([other]) => other.toLowerCase() === name) < index;
+    // Fastify itself adds to this one.
+    const before = adds && name !== "set-cookie" ? reply.getHeader(name) : undefined;
+    if (before === undefined) reply.header(name, value);
+    else if (isShared) reply.header(name, `${String(before)}, ${value}`);
+    else reply.header(name, [before, value].flat());
+  });
   // Fastify would give an empty body a type.
   if (body.byteLength === 0) return null;
   return needsBytes(headers) ? bufferOf(body) : cheapestBody(body);
-}
-
-function textOf(value: number | string | string[] | undefined): string | undefined {
-  return value === undefined ? undefined : String(value);
 }

@@ -22,6 +22,8 @@ const EXPOSED: HeaderLine = [
   "Access-Control-Expose-Headers",
   "Idempotency-Replayed, Idempotency-Body, Idempotency-Degraded, Retry-After",
 ];
+const EXPOSING: readonly HeaderLine[] = [EXPOSED];
+const NOTHING_EXPOSED: readonly HeaderLine[] = [];
 const NOTHING = new Uint8Array(0);
 
 /** @throws OncekeyError `RESULT_NOT_RETAINED` where the route refuses tombstones; `RECORD_UNREADABLE`. */
@@ -68,5 +70,5 @@ function marked<C>(request: HttpRequest<C>, headers: readonly HeaderLine[]): rea
 
 /** Names our headers to scripts of another origin, if that is who asks. */
 export function exposed<C>(request: HttpRequest<C>): readonly HeaderLine[] {
-  return request.lines("origin").length > 0 ? [EXPOSED] : [];
+  return request.lines("origin").length > 0 ? EXPOSING : NOTHING_EXPOSED;
 }
