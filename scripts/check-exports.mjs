@@ -10,7 +10,12 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { library, libraryManifest, report, root, sourceOf } from "./workspace.mjs";
 
-const contracts = { stores: "bindStoreContract", http: "httpContract", jobs: "bindJobContract" };
+const contracts = {
+  stores: "bindStoreContract",
+  http: "httpContract",
+  jobs: "bindJobContract",
+  consumers: "bindConsumerContract",
+};
 const platformSources = ["platform/node.ts", "platform/web.ts"];
 
 /** @type {string[]} */
