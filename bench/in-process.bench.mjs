@@ -10,66 +10,12 @@
  */
 import { fork } from "node:child_process";
 import { once } from "node:events";
-import fastify from "fastify";
-import { createIdempotency } from "oncekey";
-import { idempotent } from "oncekey/http/fastify";
-import { memoryStore } from "oncekey/stores/memory";
-import { answerOf, NESTED } from "./lib/bodies.mjs";
-import { createFloor } from "./lib/floor.mjs";
+import { prepare, VARIANTS } from "./lib/injected.mjs";
 import { section, table } from "./lib/report.mjs";
 
 const batches = Number(process.argv[2] ?? 60);
 const BATCH = 50;
 const WARM = 8_000;
-const RECORDS = 400_000;
-
-function addFloor(app) {
-  const floor = createFloor(true);
-  app.addHook("preHandler", (request, reply, done) => {
-    const begun = floor.begin(request.headers["idempotency-key"], request.body);
-    if (begun.kind === "run") return done();
-    reply.code(begun.status).send(begun.body);
-  });
-  app.addHook("onSend", (request, reply, payload, done) => {
-    floor.end(request.headers["idempotency-key"], reply.statusCode, payload);
-    done(null, payload);
-  });
-}
-
-async function protect(app, fingerprint) {
-  const store = memoryStore({ maxRecords: RECORDS, maxRecordsPerScope: RECORDS, maxBytes: 2 ** 30 });
-  await app.register(idempotent(createIdempotency({ store, scope: "global" }), { fingerprint }));
-}
-
-async function prepare(variant) {
-  const app = fastify();
-  if (variant === "map-sha") addFloor(app);
-  else if (variant !== "bare") await protect(app, variant);
-  let count = 0;
-  app.post("/orders", (_, reply) => {
-    count += 1;
-    reply.code(201).send(answerOf(count));
-  });
-  await app.ready();
-  let keys = 0;
-  const send = (key) =>
-    app.inject({
-      method: "POST",
-      url: "/orders",
-      headers: { "content-type": "application/json", "idempotency-key": key },
-      payload: NESTED,
-    });
-  const first = () => {
-    keys += 1;
-    return send(`key-${keys}`);
-  };
-  const replay = () => send("the-one-key");
-  for (let index = 0; index < WARM; index += 1) {
-    await first();
-    await replay();
-  }
-  return { first, replay };
-}
 
 async function microseconds(send) {
   const began = performance.now();
@@ -80,6 +26,10 @@ async function microseconds(send) {
 /** In a child: one batch of each kind whenever the parent asks. */
 async function serve(variant) {
   const { first, replay } = await prepare(variant);
+  for (let index = 0; index < WARM; index += 1) {
+    await first();
+    await replay();
+  }
   process.on("message", async () => {
     process.send({ firstUs: await microseconds(first), replayUs: await microseconds(replay) });
   });
@@ -101,7 +51,7 @@ async function runBatch(one) {
 
 async function measure() {
   const all = [];
-  for (const variant of ["bare", "map-sha", "off", "bytes", "request"]) all.push(await open(variant));
+  for (const variant of VARIANTS) all.push(await open(variant));
   for (let batch = 0; batch < batches; batch += 1) for (const one of all) await runBatch(one);
   for (const { child } of all) child.kill();
   report(all);
