@@ -41,7 +41,7 @@ export const jobMistakes = [
     test: windows,
   },
   {
-    name: "jobs: an attempt after a crash is left out because of its own former turn",
+    name: "jobs: an attempt after a failure is left out because a later occurrence has the turn",
     file: occurrence,
     find: "|| occurrence.madeUpFor || attempt > 1;",
     replace: "|| occurrence.madeUpFor;",

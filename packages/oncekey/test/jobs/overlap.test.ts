@@ -98,27 +98,6 @@ describe("a runner that crashes with the turn", () => {
     expect(second.ends()).toEqual(["executed"]);
   });
 
-  it("leaves it to another also where a later occurrence was quicker to take the turn", async () => {
-    const place = fleet();
-    const minute = { everyMs: 60_000, windowMs: HOUR_MS };
-    const [first, second] = [place.start(minute), place.start(minute)];
-    await place.clock.advance(20_000);
-    for (const { fire } of [first, second]) void fire();
-    await place.clock.settle();
-    first.crash();
-    // The leases of occurrence and turn lapse; only then does the other hear of the former, half a second later.
-    await place.clock.advance(LEASE_MS + 10);
-    await place.clock.advance(10_000 - 10);
-    void second.fire();
-    await place.clock.advance(5 * 60_000);
-    place.starts.at(-1)?.resolve();
-    await place.clock.advance(60_000);
-    place.starts.at(-1)?.resolve();
-    await place.clock.advance(60_000);
-    expect(second.ends()).not.toContain("given-up");
-    expect(place.starts.filter(({ work }) => work.attempt === 2)).toHaveLength(1);
-  });
-
   it("does not keep the turn for longer than its lease", async () => {
     const place = fleet();
     const first = place.start({ windowMs: 31_000 });
@@ -145,6 +124,25 @@ it("an attempt in its pause has given its turn back", async () => {
   place.starts[1]?.resolve();
   await place.clock.advance(60_000);
   expect(place.starts.map(({ work }) => work.attempt)).toEqual([1, 1, 2]);
+});
+
+it("an attempt after a failure is not left out because a later occurrence has the turn by then", async () => {
+  const place = fleet();
+  const options = { everyMs: 5_000, windowMs: HOUR_MS, retryDelayMs: 10_000 };
+  const instance = place.start(options);
+  void instance.fire();
+  await place.clock.settle();
+  place.starts[0]?.reject(new Error("no paper"));
+  await place.clock.advance(5_000);
+  void instance.fire();
+  await place.clock.advance(6_000);
+  expect(place.starts.map(({ work }) => work.attempt)).toEqual([1, 1]);
+  place.starts[1]?.resolve();
+  await place.clock.advance(1_000);
+  expect(place.starts.map(({ work }) => work.attempt)).toEqual([1, 1, 2]);
+  place.starts[2]?.resolve();
+  await place.clock.advance(1_000);
+  expect(instance.ends()).toEqual(["executed", "executed"]);
 });
 
 it("a turn that cannot be asked for costs no more than a pause", async () => {
