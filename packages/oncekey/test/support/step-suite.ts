@@ -14,7 +14,7 @@ import { type StoreName, storeKinds } from "../servers/faults/apps/stores.mjs";
 import type { StepSettings } from "./step-worker.mjs";
 
 /** Long enough that a busy machine renews in time, and waited for twice by whoever finds a step that was begun. */
-const LEASE_MS = 3_000;
+const LEASE_MS = 5_000;
 const workerFile = fileURLToPath(new URL("step-worker.mjs", import.meta.url));
 
 interface Told {
