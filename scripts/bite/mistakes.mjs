@@ -5,6 +5,7 @@
  * table; `npm run bite` makes them one by one and runs their tests.
  */
 
+import { consumerMistakes } from "./consumers.mjs";
 import { jobMistakes } from "./jobs.mjs";
 import { stepMistakes } from "./steps.mjs";
 
@@ -202,4 +203,5 @@ return 1`,
   },
   ...jobMistakes,
   ...stepMistakes,
+  ...consumerMistakes,
 ];
