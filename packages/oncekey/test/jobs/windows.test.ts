@@ -98,7 +98,7 @@ describe("a store that is down when it fires", () => {
 
   it("never makes all instances run it, whatever the instance says of its routes", async () => {
     const { clock, starts, start } = fleet();
-    const { fire, wire } = start({ instancePolicy: { onStoreDown: "run" } });
+    const { fire, wire } = start({ instancePolicy: { onStoreDown: "run" }, overlap: "allow" });
     wire.all(refused);
     void fire();
     await clock.advance(10_000);
