@@ -22,19 +22,39 @@ export async function runInTransaction<E>(
   running: Running<E>,
   runWork: RunWork,
 ): Promise<Performed<E>> {
-  const { call, claim, lease } = running;
-  const { operation, key, token } = claim;
+  const { operation, key, token } = running.claim;
   for (let repeat = 0; ; repeat += 1) {
     const session = await begin(engine, running, repeat > 0);
     const ended = await runOrRollBack(engine, running, session, runWork);
-    if (ended.kind === "failed") return fail(engine, running, ended);
+    if (ended.kind === "failed") {
+      const reason = refusedEarly(running, session);
+      if (reason === undefined) return fail(engine, running, ended);
+      if (willRepeat(engine, running, repeat, reason)) continue;
+      return refuseCommit(engine, running, ended);
+    }
     if (!session.used()) engine.emit({ type: "transaction-unused", operation, key, token });
     const committed = await commitOrGiveUp(engine, running, session, ended);
     if (committed.kind !== "refused") return afterCommit(engine, running, committed, ended);
-    const willRepeat = repeat < call.commitRepeats && lease.lost() === undefined;
-    engine.emit({ type: "not-committed", operation, key, token, reason: committed.reason, willRepeat });
-    if (!willRepeat) return refuseCommit(engine, running, ended);
+    if (!willRepeat(engine, running, repeat, committed.reason)) return refuseCommit(engine, running, ended);
   }
+}
+
+/** Where work may be repeated, what it threw once the database had undone it is no failure of its own but a refused commit. */
+function refusedEarly<E>({ call }: Running<E>, session: TransactionSession<unknown>): string | undefined {
+  return call.commitRepeats === 0 ? undefined : session.undoneBy?.();
+}
+
+/** Tells that nothing was committed, and whether the work runs once more. */
+function willRepeat<E>(
+  engine: Engine,
+  { call, claim, lease }: Running<E>,
+  repeat: number,
+  reason: string,
+): boolean {
+  const { operation, key, token } = claim;
+  const again = repeat < call.commitRepeats && lease.lost() === undefined;
+  engine.emit({ type: "not-committed", operation, key, token, reason, willRepeat: again });
+  return again;
 }
 
 /** A transaction that cannot begin frees the key: nothing was done, and nothing stays of what was. */

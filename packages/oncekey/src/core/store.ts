@@ -129,6 +129,11 @@ export interface TransactionSession<Tx> {
   readonly handle: Tx;
   /** Whether any statement went through it. */
   used(): boolean;
+  /**
+   * Why the database has undone the work by itself, if it has, and the same work may succeed at once: a deadlock, a serialization
+   * failure, a lost connection. Not said of what was undone because it took too long.
+   */
+  undoneBy?(): string | undefined;
   /** Commits the rows (or, with `"record"`, drops them) and the completion as one. */
   commit(outcome: StoredOutcome, what: "everything" | "record"): Promise<CommitOutcome>;
   /** Leaves nothing behind. Safe to call after an end. */

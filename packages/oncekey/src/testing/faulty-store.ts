@@ -109,6 +109,7 @@ function withFaults<Tx>(session: TransactionSession<Tx>, through: Through): Tran
   return {
     handle: session.handle,
     used: () => session.used(),
+    undoneBy: () => session.undoneBy?.(),
     commit: (outcome, what) =>
       through("commit", outcome, () => session.commit(outcome, what)) as Promise<CommitOutcome>,
     rollback: () => session.rollback(),

@@ -90,6 +90,8 @@ interface Life {
   readonly asOpen: OpenTransaction;
   phase: Phase;
   used: boolean;
+  /** Why the server has undone it, if it has. */
+  undone: string | undefined;
   /** The server has said that a transaction is open. */
   begun: boolean;
   hasSavepoint: boolean;
@@ -107,12 +109,14 @@ export function beginSession(
     asOpen: { request, abort: (reason) => abort(life, closed(reason)) },
     phase: { kind: "unused" },
     used: false,
+    undone: undefined,
     begun: false,
     hasSavepoint: false,
   };
   return {
     handle: handleOf((isPlain, perform) => outstanding.add(statement(life, isPlain, perform))),
     used: () => life.used,
+    undoneBy: () => life.undone,
     commit: (outcome, what) => commit(life, outcome, what),
     async rollback() {
       const before = life.phase;
@@ -180,6 +184,7 @@ async function statement(life: Life, isPlain: boolean, perform: Perform): Promis
   } catch (error) {
     if (life.phase !== opened || (await survives(life, opened, error))) throw error;
     opened.session.broken ||= faultOf(error) === "lost";
+    life.undone = messageOf(error);
     const abortion = aborted(error);
     life.phase = { kind: "aborted", error: abortion };
     await end(life, opened, false);

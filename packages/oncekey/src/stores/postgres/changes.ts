@@ -7,7 +7,7 @@
  */
 import { systemClock } from "../../core/clock.js";
 import { OncekeyError } from "../../core/errors.js";
-import type { RecordKey, StoredRecord } from "../../core/record.js";
+import type { ClaimToken, RecordKey, StoredRecord } from "../../core/record.js";
 import type { Change } from "../../core/transitions.js";
 import { changeRemotely, type Reading } from "../compare-and-set.js";
 import { COLUMNS } from "../rows.js";
@@ -45,6 +45,8 @@ interface ChangeOptions {
 
 /** For how long a row that is locked, or pinned, counts as claimed; whoever asks again then sees. */
 export const LOCKED_FOR_MS = 1_000;
+/** Whoever has claimed a key in a transaction of the application's that has not ended. */
+export const UNSEEN = "~" as ClaimToken;
 /** Locks other than pins are held for a statement or a commit. */
 const TRIES_MS = [5, 20, 50] as const;
 

@@ -9,13 +9,12 @@
 import { systemClock } from "../../core/clock.js";
 import { OncekeyError } from "../../core/errors.js";
 import { compareFingerprints } from "../../core/fingerprint.js";
-import type { ClaimToken } from "../../core/record.js";
 import type { ClaimOutcome, ClaimRequest } from "../../core/store.js";
 import { claimRecord } from "../../core/transitions.js";
 import { type Asked, type Batches, createBatches } from "../batches.js";
 import type { Reading } from "../compare-and-set.js";
 import { encodeText } from "../rows.js";
-import { LOCKED_FOR_MS, type Place, RowLocked, type Transition } from "./changes.js";
+import { LOCKED_FOR_MS, type Place, RowLocked, type Transition, UNSEEN } from "./changes.js";
 import { arrayOf, recordOf } from "./codec.js";
 import type { PostgresRow } from "./driver.js";
 import { batchFaultOf } from "./faults.js";
@@ -121,9 +120,6 @@ async function askAlone(place: Place, asked: Asked<ClaimRequest>): Promise<Claim
   if (systemClock.monotonicMs() >= endsAtMs) throw tooLate();
   return { kind: "joined" };
 }
-
-/** Whose it is nobody can see yet. */
-const UNSEEN = "~" as ClaimToken;
 
 function inFlightUnseen(): ClaimOutcome {
   return { kind: "in-flight", holder: UNSEEN, remainingMs: LOCKED_FOR_MS, compared: true };

@@ -76,7 +76,10 @@ export function openConnections<Tx>(
   }
 
   return {
-    takeUnchecked: take,
+    async takeUnchecked() {
+      if (state === "closed") throw closedError();
+      return take();
+    },
     ready,
     run: (statement, params) =>
       state === "ready"

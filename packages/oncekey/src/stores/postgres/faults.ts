@@ -30,8 +30,8 @@ export function isConnectionLost(error: unknown): boolean {
   return sqlStateOf(error) === undefined || endsSession(error);
 }
 
-/** Serialization failure, deadlock. */
-function isRepeatable(error: unknown): boolean {
+/** Serialization failure, deadlock: nothing was done, and the same may succeed at once. */
+export function isRepeatable(error: unknown): boolean {
   const state = sqlStateOf(error);
   return state === "40001" || state === "40P01";
 }

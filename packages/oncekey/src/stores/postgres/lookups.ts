@@ -12,8 +12,8 @@ import { currentRecord, statusOf } from "../../core/transitions.js";
 import { foreignCursor, gatherPage, type Placed, ROWS_PER_SLICE } from "../pages.js";
 import { COLUMNS, encodeText } from "../rows.js";
 import { statusOrFree } from "../unreadable.js";
-import type { Place } from "./changes.js";
-import { arrayOf, infoOf, inMs, later, recordOf, selected } from "./codec.js";
+import { type Place, UNSEEN } from "./changes.js";
+import { arrayOf, infoOf, inMs, later, recordOf, type Stored, selected } from "./codec.js";
 import type { PostgresParam, PostgresRow } from "./driver.js";
 import type { Tables } from "./schema.js";
 
@@ -65,7 +65,7 @@ async function statusOfSome({ statements, run }: Place, keys: readonly RecordKey
   const found = new Map(
     rows.map(([place, nowMs, ...values]) => [
       Number(place) - 1,
-      statusOrFree(() => statusOf(recordOf(values)?.record, Number(nowMs))),
+      statusOrFree(() => statusOfRow(recordOf(values), Number(nowMs))),
     ]),
   );
   return keys.map((_, index) => found.get(index) ?? { state: "absent", holder: undefined });
@@ -151,6 +151,11 @@ function otherConditions(request: ListRequest, first: number): Condition {
     sql += ` AND ${later("r.changed_at", `${next(String(olderThanMs))}::float8`)} <= clock.now`;
   }
   return { sql, params };
+}
+
+/** A row without a record is a key that a transaction of the application's has claimed and not ended. */
+function statusOfRow(stored: Stored | undefined, nowMs: number): KeyStatus {
+  return stored === undefined ? { state: "claimed", holder: UNSEEN } : statusOf(stored.record, nowMs);
 }
 
 /** A key of ours is a digest, but that of a row which cannot be read may be any text. */

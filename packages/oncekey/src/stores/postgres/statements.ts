@@ -68,7 +68,8 @@ export function statementsOf({ records, channel }: Tables) {
       `WITH ${CLOCK}
        SELECT asked.place::text, ${inMs("clock.now")}, ${selected("r", "without-body")}
        FROM unnest($1::text::text[]) WITH ORDINALITY AS asked (key, place) CROSS JOIN clock
-       CROSS JOIN LATERAL (SELECT * FROM ${records} t WHERE t.key = asked.key LIMIT 1) r`,
+       LEFT JOIN LATERAL (SELECT * FROM ${records} t WHERE t.key = asked.key LIMIT 1) r ON true
+       WHERE CASE WHEN r.key IS NULL THEN NOT pg_try_advisory_xact_lock_shared(${keyLock("asked.key")}) ELSE true END`,
     ),
     purge: named("purge", purgeOf(records)),
     // Its own commit need not wait for the disk: what it says is only a hint.

@@ -76,6 +76,7 @@ export function postgresStore<Tx>(
   const sweep = startSweep(systemClock, settings.sweepIntervalMs, lookups.purge);
   let closing: Promise<void> | undefined;
   const coded = codedWhile(() => closing === undefined);
+  const applied = coded(async () => migrate(await connections.takeUnchecked(), tables));
 
   async function shutDown(): Promise<void> {
     sweep.stop();
@@ -105,7 +106,7 @@ export function postgresStore<Tx>(
     begin: (request) => beginSession({ ...place, driver, take: connections.takeForWork, endings }, request),
     join: (transaction) => joinTransaction(joins, transaction),
     pin: (transaction, request) => pinInTransaction(joins, transaction, request),
-    migrate: async () => migrate(await connections.takeUnchecked(), tables),
+    migrate: () => applied(undefined),
     close() {
       closing ??= shutDown();
       return closing;

@@ -9,11 +9,11 @@
  * it. Committing, and what its three results are, is left to `work.ts`.
  */
 import { systemClock, type Timer } from "../../core/clock.js";
-import { OncekeyError } from "../../core/errors.js";
+import { isOncekeyError, OncekeyError } from "../../core/errors.js";
 import type { StoredOutcome } from "../../core/record.js";
 import type { CommitOutcome, TransactionRequest, TransactionSession } from "../../core/store.js";
 import type { PostgresConnection, PostgresDriver } from "./driver.js";
-import { endsSession, unavailable } from "./faults.js";
+import { endsSession, isRepeatable, unavailable } from "./faults.js";
 import { commitWork, completePlainly, leave, messageOf, type WorkPlace } from "./work.js";
 
 export interface SessionPlace<Tx> extends WorkPlace {
@@ -63,11 +63,8 @@ export function beginSession<Tx>(
   }
 
   function tooOld(): void {
-    const { maxTransactionMs } = request;
-    void end({
-      kind: "aborted",
-      error: closed(`it was open for longer than ${maxTransactionMs} ms and was rolled back`),
-    });
+    const reason = `it was open for longer than ${request.maxTransactionMs} ms and was rolled back`;
+    void end({ kind: "aborted", error: closed(reason) });
   }
 
   /** Whatever has not been committed is rolled back. */
@@ -97,15 +94,16 @@ export function beginSession<Tx>(
       return await perform(connection.client);
     } catch (error) {
       // Not by the error alone: a client also throws errors of its own, on parameters that it cannot send.
-      if (connection.isLost() || endsSession(error)) await lost();
-      throw error;
+      throw connection.isLost() || endsSession(error) ? await lost(error) : error;
     }
   }
 
-  async function lost(): Promise<OncekeyError> {
+  async function lost(cause?: unknown): Promise<OncekeyError> {
+    // It may have been ended here, and so lost.
+    if (phase.kind === "aborted") return phase.error;
     const message =
       "The connection was lost in the transaction. Nothing was kept; the work has to run again.";
-    const error = new OncekeyError("TRANSACTION_ABORTED", message);
+    const error = new OncekeyError("TRANSACTION_ABORTED", message, { cause });
     if (phase.kind === "open") await end({ kind: "aborted", error });
     return error;
   }
@@ -121,6 +119,7 @@ export function beginSession<Tx>(
   return {
     handle: place.driver.handle((perform) => outstanding.add(statement(perform))),
     used: () => used,
+    undoneBy: outstanding.undoneBy,
     commit,
     rollback: () => end({ kind: "closed" }),
   };
@@ -183,21 +182,34 @@ async function started<Tx>(
   }
 }
 
-/** The statements that have not ended. */
+/** The statements that have not ended, and how the last one that has went. */
 function createOutstanding() {
   const pending = new Set<Promise<unknown>>();
+  let undone: string | undefined;
   return {
     count: () => pending.size,
+    /** Nothing, once a statement has succeeded after all, behind a savepoint of the work's own. */
+    undoneBy: () => undone,
     add<T>(statement: Promise<T>): Promise<T> {
-      const done = (): void => void pending.delete(statement);
+      const done = (why?: string): void => {
+        pending.delete(statement);
+        undone = why;
+      };
       pending.add(statement);
-      statement.then(done, done);
+      statement.then(
+        () => done(),
+        (error) => done(undoes(error) ? messageOf(error) : undone),
+      );
       return statement;
     },
     async settled(): Promise<void> {
       while (pending.size > 0) await Promise.allSettled(pending);
     },
   };
+}
+
+function undoes(error: unknown): boolean {
+  return isRepeatable(error) || isOncekeyError(error, "TRANSACTION_ABORTED");
 }
 
 function closed(reason: string): OncekeyError<"TRANSACTION_CLOSED"> {

@@ -144,12 +144,21 @@ async function completeInWork<Tx>(
   // Gone, replaced, unknown: the transition tells, inside the same transaction.
   const { change } = createChanges({ ...place, run: connection.query, ended: () => undefined });
   const completion = { ...request, outcome };
-  const answer = await change(key, (stored, nowMs) => completeRecord(stored, completion, nowMs), {
-    lock: "FOR NO KEY UPDATE",
-  });
+  let kept = outcome;
+  const answer = await change(
+    key,
+    (stored, nowMs) => {
+      const completed = completeRecord(stored, completion, nowMs);
+      kept = completed.record?.outcome ?? outcome;
+      return completed;
+    },
+    { lock: "FOR NO KEY UPDATE" },
+  );
   if (answer.kind !== "completed") return withoutCommit(answer);
-  // An earlier commit of this token had landed: these rows would be a second set of them.
-  return answer.how === "already" ? { kind: "replaced", by: { token, outcome } } : { kind: "completed" };
+  // An earlier commit of this token had landed: these rows would be a second set of them, and its result stays.
+  return answer.how === "already"
+    ? { kind: "replaced", by: { token, outcome: kept } }
+    : { kind: "completed" };
 }
 
 function withoutCommit(

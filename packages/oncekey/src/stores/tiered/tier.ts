@@ -145,6 +145,7 @@ function holding<Tx>(
   return {
     handle: session.handle,
     used: () => session.used(),
+    undoneBy: () => session.undoneBy?.(),
     rollback: () => session.rollback(),
     async commit(outcome, what) {
       const sentMs = tier.settings.clock.monotonicMs();

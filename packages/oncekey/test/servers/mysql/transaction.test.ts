@@ -82,6 +82,10 @@ describe("a transaction that MySQL ends by itself", () => {
     const dead = both.findIndex(({ status }) => status === "rejected");
     expect(both[dead]).toMatchObject({ reason: { code: "TRANSACTION_ABORTED" } });
     const [loser, winner] = dead === 0 ? [one, two] : [two, one];
+    expect([loser.session.undoneBy?.(), winner.session.undoneBy?.()]).toEqual([
+      expect.stringMatching(/deadlock/i),
+      undefined,
+    ]);
     await expect(loser.session.handle.query("SELECT 1")).rejects.toMatchObject({
       code: "TRANSACTION_ABORTED",
     });

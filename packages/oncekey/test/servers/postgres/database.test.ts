@@ -8,7 +8,7 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import { claimRequest, repeatOf } from "../../../src/testing/requests.js";
 import { completion } from "../../../src/testing/store-contract/scenes.js";
 import { postgresUrl } from "../support/servers.js";
-import { openPool, openStore } from "./fixture.js";
+import { drivers, openPool, openStore } from "./fixture.js";
 import { freshPrefix, sleep } from "./subject.js";
 
 /** A database of its own, for its settings are changed. */
@@ -156,6 +156,15 @@ describe("the migrations", () => {
     const { rows } = await pool.query("SELECT count(*)::int AS n FROM shop.keys_records");
     expect(rows).toEqual([{ n: 1 }]);
     expect(postgresMigrations({ ...names, from: 1 })).toBe("");
+  });
+
+  it.each(Object.entries(drivers))("are not applied by a store that is closed, on %s", async (_, driver) => {
+    const { store } = await openStore(driver(url));
+    await store.close();
+    await expect(store.migrate()).rejects.toMatchObject({
+      code: "STORE_UNAVAILABLE",
+      message: expect.stringMatching(/closed/),
+    });
   });
 
   it("refuse names that are none", () => {

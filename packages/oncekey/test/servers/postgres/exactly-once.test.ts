@@ -4,6 +4,7 @@
 import { createIdempotency, isOncekeyError } from "oncekey";
 import { idempotent } from "oncekey/http/fetch";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { deferred } from "../../core/processes.js";
 import { postgresUrl } from "../support/servers.js";
 import { drivers, openPool, openStore } from "./fixture.js";
 
@@ -26,6 +27,11 @@ describe.each(Object.keys(drivers) as (keyof typeof drivers)[])("exactly once wi
     await outsider.query(
       `CREATE TABLE ${payments} (id text PRIMARY KEY, parent text REFERENCES ${payments} DEFERRABLE INITIALLY DEFERRED)`,
     );
+    await outsider.query(
+      `CREATE FUNCTION ${payments}_dies() RETURNS trigger LANGUAGE plpgsql AS
+       $$BEGIN RAISE EXCEPTION 'deadlock' USING ERRCODE = '40P01'; END$$;
+       CREATE TRIGGER dies BEFORE INSERT ON ${payments} FOR EACH ROW WHEN (NEW.id = 'dies') EXECUTE FUNCTION ${payments}_dies()`,
+    );
     onTestFinished(() => void idempotency.close({ graceMs: 0 }));
     const payOf =
       (transaction: unknown): Pay =>
@@ -35,11 +41,14 @@ describe.each(Object.keys(drivers) as (keyof typeof drivers)[])("exactly once wi
         return (query ?? unsafe)?.(`INSERT INTO ${payments} VALUES (${values})`) ?? Promise.reject();
       };
     let starts = 0;
-    const run = (work: (pay: Pay) => Promise<unknown>) =>
-      idempotency.run({ operation: "pay", key: "k", input: 1 }, async ({ transaction }) => {
-        starts += 1;
-        return work(payOf(transaction));
-      });
+    const run = (work: (pay: Pay) => Promise<unknown>, key = "k") =>
+      idempotency.run(
+        { operation: "pay", key, input: 1, maxTransactionMs: 10_000 },
+        async ({ transaction }) => {
+          starts += 1;
+          return work(payOf(transaction));
+        },
+      );
     const serve = (
       work: (pay: Pay) => Promise<Response>,
       commitWhen?: (answer: { status: number }) => boolean,
@@ -133,6 +142,33 @@ describe.each(Object.keys(drivers) as (keyof typeof drivers)[])("exactly once wi
       return tries;
     });
     expect([await cured, await rows()]).toEqual([3, ["third"]]);
+  });
+
+  it("repeats work that a deadlock has undone", async () => {
+    const { run, rows, starts } = await opened();
+    const met = deferred();
+    let waiting = 0;
+    const clash = (mine: string, theirs: string) => {
+      let tries = 0;
+      return run(async (pay) => {
+        tries += 1;
+        if (tries > 1) return pay(`${mine} again`);
+        await pay(mine);
+        waiting += 1;
+        if (waiting === 2) met.resolve();
+        await met.promise;
+        return pay(theirs);
+      }, mine).then(() => tries);
+    };
+    const tries = await Promise.all([clash("a", "b"), clash("b", "a")]);
+    expect([tries.toSorted(), starts()]).toEqual([[1, 2], 3]);
+    expect(await rows()).toEqual(["a", "b", tries[0] === 2 ? "a again" : "b again"].toSorted());
+  });
+
+  it("gives work up that a deadlock undoes every time, and frees the key", async () => {
+    const { run, rows, starts, idempotency } = await opened();
+    expect(await codeOf(run((pay) => pay("once").then(() => pay("dies"))))).toBe("NOT_COMMITTED");
+    expect([starts(), await rows(), (await idempotency.list()).records]).toEqual([3, [], []]);
   });
 
   it("notices a transaction that had failed under work which went on", async () => {

@@ -172,6 +172,21 @@ describe.each(clients)("a commit with %s", (client) => {
     expect(await count()).toBe(0);
   });
 
+  it.each([{}, { pooler: true }])(
+    "of a token that has completed before tells of the first result: %o",
+    async (options) => {
+      const { store, request, session, insert, count } = await begun(client, url, 5_000, options);
+      await insert();
+      const first = outcome("paid 7");
+      await store.complete({ ...identityOf(request), attempt: 1, outcome: first });
+      expect(await session.commit(PAID, "everything")).toEqual({
+        kind: "replaced",
+        by: { token: request.token, outcome: first },
+      });
+      expect(await count()).toBe(0);
+    },
+  );
+
   it("keeps what is large, and what has to be quoted", async () => {
     for (const bytes of [0, 1, 1_000, 300_000]) {
       const { store, request, session, insert, count } = await begun(client);

@@ -5,6 +5,7 @@ import { createIdempotency, isOncekeyError } from "oncekey";
 import { fromPg } from "oncekey/stores/postgres";
 import type { Pool, PoolClient } from "pg";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { claimRequest } from "../../../src/testing/requests.js";
 import { deferred } from "../../core/processes.js";
 import { postgresUrl } from "../support/servers.js";
 import { openPool, openStore } from "./fixture.js";
@@ -115,6 +116,19 @@ describe("within a transaction on Postgres", () => {
     await tx.query("COMMIT");
     expect(await waiting).toBe("first");
     expect(await idempotency.within(other).run(refused, () => "no")).toBe("first");
+  });
+
+  it("is claimed for who asks how a key stands, and absent again once the transaction is rolled back", async () => {
+    const pool = openPool(url);
+    const { store, another } = await openStore(fromPg(pool));
+    const tx = await begin(pool);
+    const request = claimRequest();
+    const free = claimRequest({ key: `${request.key.slice(0, -2)}AA` as never });
+    await store.join?.(tx).claim([request], 0);
+    const stateOf = async () => (await another().status([free.key, request.key])).map(({ state }) => state);
+    expect(await stateOf()).toEqual(["absent", "claimed"]);
+    await tx.query("ROLLBACK");
+    expect(await stateOf()).toEqual(["absent", "absent"]);
   });
 
   it("puts the transaction's own settings back", async () => {
