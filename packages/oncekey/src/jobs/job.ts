@@ -5,11 +5,23 @@
  * Invariant: whatever is thrown inside, the scheduler gets a promise that resolves (or, with `onError: "throw"`, one that rejects
  * when an occurrence was given up). Which planned instant a firing is for is said by the scheduler's own file.
  */
+import { isOncekeyError } from "../core/errors.js";
 import type { Idempotency } from "../core/idempotency.js";
 import type { Calendar } from "./calendar.js";
 import { findMissed, type Missed } from "./missed.js";
-import { type Job, type Occurrence, type OccurrenceEnd, performOccurrence, report } from "./occurrence.js";
+import {
+  type Job,
+  type Occurrence,
+  type OccurrenceEnd,
+  OUTAGE_PAUSE_MS,
+  pause,
+  performOccurrence,
+  report,
+} from "./occurrence.js";
 import { type JobFunction, type JobSettings, retentionOf, windowOf } from "./options.js";
+
+/** How long it is tried, at the start of an instance, to find out what was left behind. */
+const LOOK_BACK_MS = 600_000;
 
 export interface FiredJob {
   readonly settings: JobSettings;
@@ -40,9 +52,7 @@ export function createJob(idempotency: Idempotency, settings: JobSettings, run: 
   }
 
   async function catchUp(calendar: Calendar): Promise<void> {
-    const { open, missed } = await findMissed(job, calendar, calendar.previousMs(clock.now()), {
-      open: true,
-    });
+    const { open, missed } = await lookBack(job, calendar);
     const subscribed = open.map((plannedMs) =>
       performOccurrence(job, occurrenceOf(job, plannedMs, calendar)),
     );
@@ -60,6 +70,20 @@ export function createJob(idempotency: Idempotency, settings: JobSettings, run: 
     catchUp: (calendar) => catchUp(calendar).catch((error) => fail(job, clock.now(), error)),
     refuse: (error) => fail(job, clock.now(), error),
   };
+}
+
+/** A store that is cold or down when an instance starts is asked again: what was left behind would be lost otherwise. */
+async function lookBack(job: Job, calendar: Calendar): Promise<Missed> {
+  const { clock } = job.idempotency.internals;
+  const endsAtMs = clock.monotonicMs() + LOOK_BACK_MS;
+  for (;;) {
+    try {
+      return await findMissed(job, calendar, calendar.previousMs(clock.now()), { open: true });
+    } catch (error) {
+      if (!isOncekeyError(error, "STORE_UNAVAILABLE") || clock.monotonicMs() >= endsAtMs) throw error;
+    }
+    await pause(clock, OUTAGE_PAUSE_MS);
+  }
 }
 
 function occurrenceOf(

@@ -72,7 +72,7 @@ interface Failure {
 /** Between two looks at a record that is changing. */
 const LOOK_AGAIN_MS = 100;
 /** Between two tries while the store does not answer. */
-const OUTAGE_PAUSE_MS = 1_000;
+export const OUTAGE_PAUSE_MS = 1_000;
 
 function operationOf({ job }: JobSettings): string {
   return `job ${job}`;
@@ -287,7 +287,7 @@ function tell(
   }
 }
 
-function pause(clock: Clock, ms: number): Promise<void> {
+export function pause(clock: Clock, ms: number): Promise<void> {
   return new Promise((resolve) => {
     clock.setTimer(resolve, ms, false);
   });

@@ -157,18 +157,33 @@ describe("a runner that crashed when it was the only instance", () => {
   });
 });
 
-it("a store that is down when an instance starts is told, and does not throw", async () => {
-  const place = await afterOutage(3, { missed: "all" });
-  const instance = place.start({ ...quick, missed: "all" });
-  instance.wire.all(refused);
-  const caughtUp = instance.fire.catchUp();
-  await place.clock.advance(10_000);
-  await caughtUp;
-  expect(instance.events.of("occurrence")).toMatchObject([
-    { end: "given-up", cause: { code: "STORE_UNAVAILABLE" } },
-  ]);
-  instance.wire.all(undefined);
-  await place.clock.advance(HOUR_MS - 120_000);
-  await instance.fire();
-  expect(place.hours()).toEqual([0, 1, 2, 3]);
+describe("a store that is down when an instance starts", () => {
+  it("is asked again until it answers", async () => {
+    const place = await afterOutage(3, { missed: "all" });
+    const instance = place.start({ ...quick, missed: "all" });
+    instance.wire.all(refused);
+    const caughtUp = instance.fire.catchUp();
+    await place.clock.advance(10_000);
+    expect(place.hours()).toEqual([0]);
+    instance.wire.all(undefined);
+    await place.clock.advance(2_000);
+    await caughtUp;
+    expect(place.hours()).toEqual([0, 1, 2, 3]);
+  });
+
+  it("for ten minutes: that is told, and not thrown, and the next firing looks again", async () => {
+    const place = await afterOutage(3, { missed: "all" });
+    const instance = place.start({ ...quick, missed: "all" });
+    instance.wire.all(refused);
+    const caughtUp = instance.fire.catchUp();
+    await place.clock.advance(11 * 60_000);
+    await caughtUp;
+    expect(instance.events.of("occurrence")).toMatchObject([
+      { end: "given-up", cause: { code: "STORE_UNAVAILABLE" } },
+    ]);
+    instance.wire.all(undefined);
+    await place.clock.advance(HOUR_MS - 15 * 60_000);
+    await instance.fire();
+    expect(place.hours()).toEqual([0, 1, 2, 3]);
+  });
 });

@@ -11,6 +11,8 @@
 export interface JobBehaviour {
   /** How long it takes. @defaultValue 0 */
   readonly holdMs?: number | undefined;
+  /** How many runs of the instance take that long. @defaultValue all */
+  readonly heldRuns?: number | undefined;
   /** Attempts up to this one never end. @defaultValue 0 */
   readonly hangingAttempts?: number | undefined;
   /** Attempts up to this one throw. @defaultValue 0 */

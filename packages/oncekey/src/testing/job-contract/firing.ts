@@ -52,7 +52,11 @@ export const firing: readonly JobCase[] = [
     name: "overlap queue: a later occurrence waits for its turn, and none is left out",
     why: "Two would run at a time, or one would be lost.",
     async run(context) {
-      const options = { overlap: "queue", windowMs: 120_000, behaviour: { holdMs: 1_500 } } as const;
+      const options = {
+        overlap: "queue",
+        windowMs: 120_000,
+        behaviour: { holdMs: 2_500, heldRuns: 1 },
+      } as const;
       await Promise.all([1, 2].map(() => context.start(options)));
       const fired = await context.until("three that were fired", (lines) => {
         const instants = [...new Set(occurrencesAndStarts(lines))].sort((a, b) => a - b);

@@ -29,7 +29,13 @@ const { name, job, scheduler, storeName, address, logPath, leaseMs, options } = 
   process.argv[2] ?? "{}",
 );
 const { behaviour = {}, clockOffMs = 0, ...jobOptions } = options;
-const { holdMs = 0, hangingAttempts = 0, failingAttempts = 0 } = behaviour;
+const {
+  holdMs = 0,
+  heldRuns = Number.POSITIVE_INFINITY,
+  hangingAttempts = 0,
+  failingAttempts = 0,
+} = behaviour;
+let runs = 0;
 const realNow = Date.now;
 if (clockOffMs !== 0) shiftWallClock(clockOffMs);
 
@@ -54,7 +60,8 @@ async function run({ plannedAt, attempt }) {
   const line = { plannedAt: plannedAt.getTime(), attempt };
   log({ kind: "start", ...line });
   if (attempt <= hangingAttempts) await new Promise(() => undefined);
-  await delay(holdMs);
+  runs += 1;
+  if (runs <= heldRuns) await delay(holdMs);
   if (attempt <= failingAttempts) throw new Error("as it was told to");
   log({ kind: "end", ...line });
 }
