@@ -67,7 +67,7 @@ export interface ConsumerContractSetup {
 }
 
 /** Short, so that a case sees what comes after a lapse. */
-export const SHORT = { leaseMs: 2_000, storeTimeoutMs: 500 } as const;
+const SHORT = { leaseMs: 2_000, storeTimeoutMs: 500 } as const;
 const BILLING = { consumer: "billing", backoff: { firstMs: 50, mostMs: 500 }, ...SHORT } as const;
 /** The consumer of the process that crashes: the same as those of the cases. */
 export const CRASHING_CONSUMER: ContractConsumer = BILLING;
