@@ -21,13 +21,15 @@ const NOT_COPIED = ["CC", "BCC", "x-delivery-count", "x-acquired-count"];
 
 export interface WatchedChannel {
   readonly isClosed: () => boolean;
-  /** Ended when the channel is closed: the broker has taken everything back by then. */
+  /** By then the broker has taken everything back that was not answered for. */
   readonly onClosed: (listener: () => void) => void;
   /** Copies that the broker could put nowhere. */
   readonly returned: Set<string>;
 }
 
 const watched = new WeakMap<object, WatchedChannel>();
+/** Copies that are on their way, so that only these are remembered as returned. */
+const onTheirWay = new Set<string>();
 
 export function watchChannel(channel: AnyChannel): WatchedChannel {
   const known = watched.get(channel);
@@ -41,7 +43,7 @@ export function watchChannel(channel: AnyChannel): WatchedChannel {
   });
   channel.on("return", ({ properties }) => {
     const mark: unknown = properties.headers?.[COPY_HEADER];
-    if (typeof mark === "string" && waited.has(mark)) returned.add(mark);
+    if (typeof mark === "string" && onTheirWay.has(mark)) returned.add(mark);
   });
   const watch: WatchedChannel = {
     isClosed: () => closed,
@@ -51,9 +53,6 @@ export function watchChannel(channel: AnyChannel): WatchedChannel {
   watched.set(channel, watch);
   return watch;
 }
-
-/** Copies that are on their way, so that only these are remembered as returned. */
-const waited = new Set<string>();
 
 /** Holds deliveries of one consumer until their delay, their channel or their consumer ends. */
 export function holdsOn(channel: AnyChannel, clock: Clock): Holds {
@@ -80,11 +79,11 @@ export async function sendCopy(
   const { returned, isClosed } = watchChannel(channel);
   if (isClosed()) return false;
   const mark = crypto.randomUUID();
-  waited.add(mark);
+  onTheirWay.add(mark);
   try {
     return (await confirmed(channel, clock, message, copy, mark)) && !returned.has(mark);
   } finally {
-    waited.delete(mark);
+    onTheirWay.delete(mark);
     returned.delete(mark);
   }
 }
