@@ -43,7 +43,7 @@ function event(...sent: readonly Sent[]): SQSEvent {
 
 function lambda(
   handler: (record: SQSRecord, work: { readonly signal: AbortSignal }) => unknown,
-  options: Partial<SqsOptions> = {},
+  options: Partial<SqsOptions<unknown, "at-least-once">> = {},
 ) {
   const clock = manualClock();
   const idempotency = createIdempotency({ store: memoryStore({ clock, sweepIntervalMs: 0 }), clock });
@@ -202,6 +202,7 @@ describe("the time of the function", () => {
 
 it("says everything that is wrong with the options at once", () => {
   const options = { concurrency: 0, changeVisibility: "1", deadLetter: 1, reserveMs: -1 };
-  const make = () => lambda(() => undefined, options as unknown as Partial<SqsOptions>);
+  const make = () =>
+    lambda(() => undefined, options as unknown as Partial<SqsOptions<unknown, "at-least-once">>);
   expect(make).toThrow(/concurrency.*changeVisibility.*deadLetter.*reserveMs/s);
 });
