@@ -24,6 +24,8 @@ const MESSAGES = Number(process.argv[3] ?? 5_000);
 const PROOF = Number(process.argv[4] ?? 20_000);
 const PREFETCH = 64;
 const WORKERS = 4;
+/** What a killed consumer held is in flight for one lease, so it holds little. */
+const PROOF_PREFETCH = 8;
 /** After this, what has no effect yet counts as lost. */
 const PROOF_MS = 900_000;
 const VARIANTS = ["bare", "redis", "postgres"];
@@ -108,7 +110,7 @@ async function prove() {
     queue,
     ids.flatMap((id, n) => (n % 10 === 0 ? [id, id] : [id])),
   );
-  const settings = { variant: "crash", queue, prefetch: PREFETCH, holdMs: 5 };
+  const settings = { variant: "crash", queue, prefetch: PROOF_PREFETCH, holdMs: 5 };
   /** Those that listen, the longest first: one that is still starting is not worth killing. */
   const listening = [];
   const children = new Set();
