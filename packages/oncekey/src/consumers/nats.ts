@@ -2,7 +2,7 @@
  * @module oncekey/consumers/nats
  * Messages of NATS JetStream: translation only.
  *
- * Invariants: a message is answered for once, and the callback never rejects; as long as a message is in hand the server is told so,
+ * Invariants: a message is answered for once, and nothing rejects; as long as a message is in hand the server is told so,
  * often enough for its `ack_wait` and in step with the lease. Streams, consumers and `max_ack_pending`, which bounds what is in
  * hand, are left to the application.
  *
@@ -38,12 +38,13 @@ const SERVERS_ACK_WAIT_MS = 30_000;
 const BEATS = 3;
 
 /**
- * A callback for `consumer.consume({ callback })`, and for messages of an iterator, that handles each message once. It resolves when
- * the message was answered for, and never rejects.
+ * Handles each message once, whether it comes to a callback of `consumer.consume` or out of an iterator. Resolves when the message
+ * was answered for, and never rejects.
  *
  * @throws OncekeyError `CONFIGURATION_INVALID` with everything that is wrong with the options.
  * @example
- * await consumer.consume({ callback: handleOnce(idempotency, { consumer: "billing", key: (m) => m.headers?.get("Nats-Msg-Id") }, bill) });
+ * const handle = handleOnce(idempotency, { consumer: "billing", key: (m) => m.headers?.get("Nats-Msg-Id") || undefined }, bill);
+ * await consumer.consume({ callback: (message) => void handle(message) });
  */
 export function handleOnce<
   R,
