@@ -42,7 +42,9 @@ export function isConnectionUseless(error: unknown): boolean {
 }
 
 export function batchFaultOf(error: unknown): BatchFault {
-  if (isOncekeyError(error) || error instanceof TypeError) return "entry";
+  if (error instanceof TypeError || isOncekeyError(error, "RECORD_UNREADABLE")) return "entry";
+  // A refusal of the store itself (no connection, closed, no tables) is the same for each of them.
+  if (isOncekeyError(error)) return "other";
   if (isConnectionLost(error) || isRepeatable(error)) return "passing";
   // Data exceptions, violated constraints, exceeded limits, more keys than the server can lock at a time.
   return /^(?:22|23|54|53200)/.test(sqlStateOf(error) ?? "") ? "entry" : "other";
