@@ -36,6 +36,8 @@ describe("a call that was refused", () => {
     "NOT_COMMITTED",
     "COMMIT_UNDECIDED",
     "RECORD_UNREADABLE",
+    "CONFIGURATION_INVALID",
+    "GUARANTEE_UNSUPPORTED",
     "CLOSING",
   ];
   const dead: ErrorCode[] = [
@@ -55,10 +57,11 @@ describe("a call that was refused", () => {
     expect(onCode(code)).toMatch(/^dead-letter/),
   );
 
-  test("every code that says that trying again can help comes again, and no other but the one that needs an operator", () => {
+  test("every code that says that trying again can help comes again, and no other but those that need an operator", () => {
+    const mended: readonly string[] = ["RECORD_UNREADABLE", "CONFIGURATION_INVALID", "GUARANTEE_UNSUPPORTED"];
     for (const [code, { retryable }] of Object.entries(CODES)) {
       const comesAgain = onCode(code as ErrorCode).startsWith("put-back");
-      expect([code, comesAgain]).toEqual([code, retryable || code === "RECORD_UNREADABLE"]);
+      expect([code, comesAgain]).toEqual([code, retryable || mended.includes(code)]);
     }
   });
 

@@ -27,6 +27,8 @@ export type PutBackReason =
   | "store-unavailable"
   | "store-full"
   | "record-unreadable"
+  /** Tables that are missing, a guarantee that the store has not: true of every message, so none is to be given up for it. */
+  | "misconfigured"
   /** The instance is closing: another process takes the message. */
   | "closing"
   /** The handler did not end in time; it may still be running. */
@@ -119,11 +121,11 @@ const OF_CODE = {
   REQUEST_TOO_LARGE: { dead: "refused" },
   RESULT_TOO_LARGE: { dead: "refused" },
   KEY_REENTERED: { dead: "refused" },
-  GUARANTEE_UNSUPPORTED: { dead: "refused" },
+  GUARANTEE_UNSUPPORTED: { back: "misconfigured" },
   TRANSACTION_CLOSED: { dead: "refused" },
   NOT_PROTECTED: { dead: "refused" },
   STEP_REFUSED: { dead: "refused" },
-  CONFIGURATION_INVALID: { dead: "refused" },
+  CONFIGURATION_INVALID: { back: "misconfigured" },
 } as const satisfies Record<ErrorCode, Disposition>;
 
 /** A process that closes keeps what it puts back for so long at most: by then its channel is closed, or it was no end. */
