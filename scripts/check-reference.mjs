@@ -24,7 +24,7 @@ const problems = [
   ...(await checkProofs("docs/spec-compliance.md", ["httpContract"], "By ")),
   ...(await checkProofs(
     "docs/field-faults.md",
-    ["storeContract", "httpContract", "jobContract"],
+    ["storeContract", "httpContract", "jobContract", "consumerContract"],
     "Not built yet",
   )),
   ...(await checkProofs("docs/comparison.md", ["storeContract", "httpContract"], "See ")),

@@ -10,7 +10,7 @@ import ts from "typescript";
 import { root } from "../workspace.mjs";
 import { importBuilt, readPage, tableRows } from "./pages.mjs";
 
-/** @typedef {"storeContract" | "httpContract" | "jobContract"} Contract */
+/** @typedef {"storeContract" | "httpContract" | "jobContract" | "consumerContract"} Contract */
 
 /**
  * Every row of a page's tables names its proof.
