@@ -93,6 +93,8 @@ function partsOf<E>(engine: Engine, calls: readonly Call<E>[]) {
     const first = byKey.get(key);
     if (first !== undefined) {
       if (compareFingerprints(first.claim.fingerprint, call.fingerprint) === "different") throw keyReused();
+      // It comes after the first, and so to work that is completed.
+      if (call.policy.onCompleted === "reject") throw alreadyCompleted();
       return first;
     }
     const part: Part<E> = { call, claim: claimOf(engine, call), outcome: undefined };

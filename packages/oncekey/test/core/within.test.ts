@@ -167,6 +167,8 @@ describe("several keys in one transaction", () => {
     ]);
     expect(await codeOf(within.runAll([call("x", 1), call("x", 2)], () => (runs += 1)))).toBe("KEY_REUSED");
     expect(runs).toBe(1);
+    const rejecting = [call("y"), { ...call("y"), onCompleted: "reject" as const }];
+    expect(await codeOf(within.runAll(rejecting, () => (runs += 1)))).toBe("ALREADY_COMPLETED");
     expect(await within.runAll([], () => "nothing")).toEqual([]);
     const tooMany = within.runAll(
       Array.from({ length: 1_001 }, () => call()),
