@@ -12,7 +12,7 @@ import { compareFingerprints } from "../../core/fingerprint.js";
 import type { RecordKey, StoredRecord } from "../../core/record.js";
 import type { ClaimOutcome, ClaimRequest } from "../../core/store.js";
 import { claimRecord } from "../../core/transitions.js";
-import type { BatchPort } from "../batches.js";
+import type { Asked, BatchPort } from "../batches.js";
 import { changeRemotely, type Reading } from "../compare-and-set.js";
 import type { RecordRow } from "../rows.js";
 import { createServerClock, type ServerClock } from "../server-clock.js";
@@ -52,10 +52,7 @@ export function claimBatches(database: Database): BatchPort<ClaimRequest, ClaimA
   return {
     keyOf: ({ key }) => key,
     bytesOf: ({ operation, label }) => 2 * (operation.length + (label?.length ?? 0)),
-    send(asked) {
-      const requests = asked.map(({ request }) => request);
-      return sendClaims(place, requests, Math.max(...asked.map(({ endsAtMs }) => endsAtMs)));
-    },
+    send: (asked) => sendUnexpired(place, asked),
     alone: ({ request, endsAtMs }) => claimAlone(place, request, endsAtMs),
     // The others of a key come to the record that the first has left.
     judge: (_request, _first, answer) => (answer.kind === "claimed" ? { ...answer, kind: "met" } : answer),
@@ -112,6 +109,27 @@ async function claimMet(
   }
 }
 
+/**
+ * Sends those that are not over. The others are passed over, and asked for alone they are told that they come too late: a
+ * statement carries one end for all of its rows, the latest.
+ */
+async function sendUnexpired(
+  place: Place,
+  asked: readonly Asked<ClaimRequest>[],
+): Promise<readonly (ClaimAnswer | undefined)[]> {
+  const sentAtMs = systemClock.monotonicMs();
+  const fresh = asked.filter(({ endsAtMs }) => endsAtMs > sentAtMs);
+  if (fresh.length === 0) throw overdue();
+  const answers = await sendClaims(
+    place,
+    fresh.map(({ request }) => request),
+    Math.max(...fresh.map(({ endsAtMs }) => endsAtMs)),
+  );
+  if (fresh.length === asked.length) return answers;
+  const byEntry = new Map(fresh.map((entry, index) => [entry, answers[index]]));
+  return asked.map((entry) => byEntry.get(entry));
+}
+
 async function sendClaims(
   place: Place,
   requests: readonly ClaimRequest[],
@@ -145,6 +163,12 @@ async function insertInTime(
   } catch (error) {
     throw errnoOf(error) === TOO_LATE ? tooLate(error) : error;
   }
+}
+
+/** An earlier attempt of the same call may have landed, so it is not said that nothing was claimed. */
+function overdue(): OncekeyError<"STORE_UNAVAILABLE"> {
+  const message = "The database was not asked in time: the claim waited too long for its turn. Try again.";
+  return new OncekeyError("STORE_UNAVAILABLE", message, { retryAfterMs: 1_000 });
 }
 
 function tooLate(cause: unknown): OncekeyError<"STORE_UNAVAILABLE"> {
@@ -226,6 +250,7 @@ async function lookPast(
 }
 
 async function claimAlone(place: Place, request: ClaimRequest, endsAtMs: number): Promise<ClaimAnswer> {
+  if (systemClock.monotonicMs() >= endsAtMs) throw overdue();
   for (;;) {
     const [answer] = await sendClaims(place, [request], endsAtMs);
     if (answer !== undefined) return answer;

@@ -4,7 +4,7 @@
  *
  * Invariants: whoever waits for one waits for a bounded time; a statement that is not answered in time takes its
  * connection with it, so that a late answer meets nobody; a connection in an unknown state is never used again. What a
- * session has to be set to is left to `session.ts`.
+ * session has to be set to is left to `server.ts`.
  */
 import { systemClock, type Timer } from "../../core/clock.js";
 import { OncekeyError } from "../../core/errors.js";
@@ -21,7 +21,7 @@ export interface Session {
 }
 
 export interface Connections {
-  /** Lends a connection; `leave` has to be called once. */
+  /** Lends a connection, to be given back with `leave`; a second time changes nothing. */
   enter(waitMs: number): Promise<Session>;
   leave(session: Session): void;
   /** Lends one for the length of `work`. */
@@ -47,9 +47,11 @@ const MAX_WAITING = 10_000;
 
 export function createConnections({ source, most, prepare }: ConnectionsOptions): Connections {
   let idle: Session[] = [];
+  const lent = new Set<Session>();
   const waiting: Waiter[] = [];
   let count = 0;
   let closed = false;
+  const goodbye = createGoodbye(() => count === idle.length);
 
   async function open(): Promise<void> {
     count += 1;
@@ -59,6 +61,7 @@ export function createConnections({ source, most, prepare }: ConnectionsOptions)
       give(await setUp(session, prepare));
     } catch (error) {
       count -= 1;
+      goodbye.look();
       waiting.shift()?.fail(error);
       // Whoever came while all connections were on their way has asked for none.
       if (waiting.length > 0 && !closed) void open();
@@ -70,6 +73,7 @@ export function createConnections({ source, most, prepare }: ConnectionsOptions)
     const next = waiting.shift();
     if (next === undefined) idle.push(session);
     else next.give(session);
+    goodbye.look();
   }
 
   /** The server, or the network, has ended it while nobody used it; or it was dropped in use. */
@@ -82,33 +86,27 @@ export function createConnections({ source, most, prepare }: ConnectionsOptions)
   function forget(session: Session): void {
     idle = idle.filter((other) => other !== session);
     count -= 1;
+    goodbye.look();
     if (waiting.length > 0 && count < most && !closed) void open();
   }
 
-  function enter(waitMs: number): Promise<Session> {
+  async function enter(waitMs: number): Promise<Session> {
+    const session = await taken(waitMs);
+    lent.add(session);
+    return session;
+  }
+
+  function taken(waitMs: number): Promise<Session> {
     if (closed) return Promise.reject(closing());
     const ready = idle.pop();
     if (ready !== undefined) return Promise.resolve(ready);
     if (waiting.length >= MAX_WAITING) return Promise.reject(timedOut(waitMs));
-    return new Promise((resolve, reject) => {
-      const end = (act: () => void): void => {
-        timer.cancel();
-        act();
-      };
-      const waiter: Waiter = {
-        give: (session) => end(() => resolve(session)),
-        fail: (error) => end(() => reject(error)),
-      };
-      const timer: Timer = systemClock.setTimer(() => {
-        waiting.splice(waiting.indexOf(waiter), 1);
-        reject(noneFree(waitMs));
-      }, waitMs);
-      waiting.push(waiter);
-      if (count < most) void open();
-    });
+    if (count < most) void open();
+    return wait(waiting, waitMs);
   }
 
   function leave(session: Session): void {
+    if (!lent.delete(session)) return;
     if (session.broken || closed) {
       session.broken = true;
       session.connection.destroy();
@@ -119,33 +117,58 @@ export function createConnections({ source, most, prepare }: ConnectionsOptions)
   return {
     enter,
     leave,
-    async use(waitMs, work) {
-      const session = await enter(waitMs);
-      try {
-        return await work(session);
-      } finally {
-        leave(session);
-      }
-    },
+    use: (waitMs, work) => enter(waitMs).then((session) => work(session).finally(() => leave(session))),
     async close() {
       closed = true;
       for (const { fail } of waiting.splice(0)) fail(closing());
-      await seen(() => idle.length === count);
+      await goodbye.untilAllBack();
       await source.close();
     },
   };
 }
 
-const LOOK_AGAIN_MS = 10;
+/** Joins the queue, and leaves it after `waitMs`. */
+function wait(waiting: Waiter[], waitMs: number): Promise<Session> {
+  return new Promise((resolve, reject) => {
+    const end = (act: () => void): void => {
+      timer.cancel();
+      act();
+    };
+    const waiter: Waiter = {
+      give: (session) => end(() => resolve(session)),
+      fail: (error) => end(() => reject(error)),
+    };
+    const timer: Timer = systemClock.setTimer(() => {
+      waiting.splice(waiting.indexOf(waiter), 1);
+      reject(noneFree(waitMs));
+    }, waitMs);
+    waiting.push(waiter);
+  });
+}
+
+/** Longer than any connection is lent for once the store closes. */
+const LONGEST_GOODBYE_MS = 10_000;
 
 /**
- * Resolves once all connections have come back: each is lent, or on its way, for a bounded time. A goodbye that stands behind a
- * statement without an answer would be waited for without end.
+ * Waits until all connections have come back. A goodbye that stands behind a statement without an answer would be waited for
+ * without end, and so would a connection that nobody gives back.
  */
-async function seen(allBack: () => boolean): Promise<void> {
-  while (!allBack()) {
-    await new Promise<void>((resolve) => void systemClock.setTimer(resolve, LOOK_AGAIN_MS));
-  }
+function createGoodbye(allBack: () => boolean) {
+  let found: () => void = () => undefined;
+  return {
+    look(): void {
+      if (allBack()) found();
+    },
+    untilAllBack: () =>
+      new Promise<void>((resolve) => {
+        const timer = systemClock.setTimer(resolve, LONGEST_GOODBYE_MS);
+        found = () => {
+          timer.cancel();
+          resolve();
+        };
+        if (allBack()) found();
+      }),
+  };
 }
 
 /** One that cannot be set up is ended: nobody else knows of it. */
