@@ -2,7 +2,6 @@
  * @module
  * The settings of `mysqlStore`, with their reasons and their bounds.
  */
-import { type Clock, systemClock } from "../../core/clock.js";
 import { configurationError } from "../../core/errors.js";
 import { countProblems, durationProblems, unknownOptions } from "../../core/policy-checks.js";
 import type { MysqlDriver } from "./driver.js";
@@ -69,7 +68,6 @@ export interface Settings {
   readonly isolation: "read-committed" | "repeatable-read" | "serializable";
   readonly asynchronousReplica: boolean;
   readonly sweepIntervalMs: number;
-  readonly clock: Clock;
 }
 
 const MAX_TIMEOUT_MS = 60_000;
@@ -85,7 +83,6 @@ export function settingsOf(driver: unknown, options: MysqlStoreOptions): Setting
     isolation: options.isolation ?? "read-committed",
     asynchronousReplica: options.asynchronousReplica ?? false,
     sweepIntervalMs: options.sweepIntervalMs ?? 60_000,
-    clock: systemClock,
   };
   const problems = [
     ...problemsOfDriver(driver),
