@@ -13,7 +13,7 @@ import type { OncekeyError } from "../../core/errors.js";
 import type { StoredOutcome } from "../../core/record.js";
 import type { CommitOutcome, TransactionRequest, TransactionSession } from "../../core/store.js";
 import type { Session } from "./connections.js";
-import { errnoOf, faultOf, unavailable } from "./driver.js";
+import { faultOf, unavailable } from "./driver.js";
 import { checkedSql } from "./sql-text.js";
 import {
   aborted,
@@ -21,12 +21,12 @@ import {
   commitWork,
   completePlainly,
   drop,
-  isStillOpen,
   leave,
   messageOf,
   type OpenTransaction,
   setSavepoint,
   showsTransaction,
+  survives,
   takeConnection,
   type WorkPlace,
 } from "./work.js";
@@ -79,8 +79,6 @@ type Phase =
   /** Rolled back although the work had not ended. */
   | { readonly kind: "aborted"; readonly error: OncekeyError }
   | { readonly kind: "closed" };
-
-const DEADLOCK = 1213;
 
 /** One transaction, from before its first statement to after its end. */
 interface Life {
@@ -182,7 +180,10 @@ async function statement(life: Life, isPlain: boolean, perform: Perform): Promis
     life.begun ||= showsTransaction(answer[0]) === true;
     return answer;
   } catch (error) {
-    if (life.phase !== opened || (await survives(life, opened, error))) throw error;
+    if (life.phase !== opened) throw error;
+    const lives = await survives(life.place, opened.session, life.begun, error);
+    // Meanwhile its time may have run out, and then it has been left already.
+    if (lives || life.phase !== opened) throw error;
     opened.session.broken ||= faultOf(error) === "lost";
     life.undone = messageOf(error);
     const abortion = aborted(error);
@@ -190,15 +191,6 @@ async function statement(life: Life, isPlain: boolean, perform: Perform): Promis
     await end(life, opened, false);
     throw abortion;
   }
-}
-
-/** Some faults undo one statement, some the whole transaction, and some do the one or the other as the server is set up. */
-async function survives({ place, begun }: Life, { session }: Opened, error: unknown): Promise<boolean> {
-  if (errnoOf(error) === DEADLOCK) return false;
-  const fault = faultOf(error);
-  if (fault === undefined) return true;
-  if (fault === "lost" || session.broken) return false;
-  return !begun || (await isStillOpen(place, session).catch(() => false));
 }
 
 type What = "everything" | "record";

@@ -16,17 +16,13 @@ import type {
   CompleteRequest,
   TransactionRequest,
 } from "../../core/store.js";
-import { completeRecord } from "../../core/transitions.js";
-import type { Reading } from "../compare-and-set.js";
 import type { RecordRow } from "../rows.js";
-import { completionText } from "./changes.js";
+import { completeInside, withoutCommit } from "./completing.js";
 import type { Connections, Session } from "./connections.js";
 import type { Database } from "./database.js";
 import { errnoOf, faultOf } from "./driver.js";
-import { lockText, NOW, nowOf, readingOf, whileHeld } from "./records.js";
-import { ALL, assignments, EPOCH, fittingOutcome, insertText, newRevision } from "./rows.js";
-import type { MysqlServer } from "./server.js";
-import { literal } from "./sql.js";
+import { lockText, readingOf, whileHeld } from "./records.js";
+import { ALL, fittingOutcome } from "./rows.js";
 
 /** What all transactions of a store share. */
 export interface WorkPlace {
@@ -49,6 +45,7 @@ export interface OpenTransaction {
 
 const SAVEPOINT = "oncekey_work";
 const NO_SUCH_SAVEPOINT = 1305;
+const DEADLOCK = 1213;
 
 /** What the connections for work are set to when they are opened; the rest is as the application has it. */
 export async function prepareWork(session: Session, isolation: string, waitMs: number): Promise<void> {
@@ -112,7 +109,7 @@ export function showsTransaction(result: unknown): boolean | undefined {
 }
 
 /** Asks whether the transaction has survived a statement that failed. */
-export async function isStillOpen({ waitMs }: WorkPlace, session: Session): Promise<boolean> {
+async function isStillOpen({ waitMs }: WorkPlace, session: Session): Promise<boolean> {
   return showsTransaction(await session.ask("DO 0", waitMs)) === true;
 }
 
@@ -135,6 +132,20 @@ export function drop({ database }: WorkPlace, session: Session): void {
   session.broken = true;
   const { threadId } = session.connection;
   if (threadId !== null) database.kill(threadId);
+}
+
+/** Some faults undo one statement, some the whole transaction, and some do the one or the other as the server is set up. */
+export async function survives(
+  place: WorkPlace,
+  session: Session,
+  begun: boolean,
+  error: unknown,
+): Promise<boolean> {
+  if (errnoOf(error) === DEADLOCK || session.broken) return false;
+  const fault = faultOf(error);
+  if (fault === undefined) return true;
+  if (fault === "lost") return false;
+  return !begun || (await isStillOpen(place, session).catch(() => false));
 }
 
 /**
@@ -176,43 +187,6 @@ export async function commitWork(
   }
 }
 
-/** The completion as a statement of the transaction. Answers only if there is nothing to commit. */
-async function completeInside(
-  { database }: WorkPlace,
-  ask: (sql: string) => Promise<unknown>,
-  completion: CompleteRequest,
-  server: MysqlServer,
-): Promise<CommitOutcome | undefined> {
-  const table = database.tables.records;
-  const { affectedRows } = (await ask(completionText(table, completion, server, literal, newRevision()))) as {
-    readonly affectedRows?: unknown;
-  };
-  if (affectedRows === 1) return undefined;
-  const { record: before, revision, nowMs } = await lockedReading(ask, table, completion);
-  const { outcome: answer, record } = completeRecord(before, completion, nowMs);
-  if (answer.kind !== "completed") return withoutCommit(answer);
-  if (answer.how === "already" && record?.outcome !== undefined) {
-    // An earlier commit of this token had landed: these rows would be a second set of them.
-    return { kind: "replaced", by: { token: completion.token, outcome: record.outcome } };
-  }
-  if (record === undefined) return { kind: "refused", reason: "There is no record to complete" };
-  const text =
-    revision === undefined
-      ? insertText(table, literal, [[record, newRevision()]], EPOCH)
-      : `UPDATE ${table} SET ${assignments(literal, record, newRevision())} WHERE \`key\`=${literal(completion.key)}`;
-  await ask(text);
-  return undefined;
-}
-
-async function lockedReading(
-  ask: (sql: string) => Promise<unknown>,
-  table: string,
-  { key }: TransactionRequest | CompleteRequest,
-): Promise<Reading<number>> {
-  const rows = (await ask(lockText(table, ALL, [key], "PRIMARY"))) as readonly RecordRow[];
-  return readingOf(rows[0], nowOf((await ask(NOW)) as readonly RecordRow[]));
-}
-
 /**
  * The answer to COMMIT was lost. The connection is ended, so that a COMMIT which has not arrived never will, and the record
  * is read behind whatever lock that transaction may still have.
@@ -238,16 +212,13 @@ async function lookUp(
         }),
       waitMs,
     );
-    if (record?.token !== request.token) return record === undefined ? { kind: "undecided" } : refused(cause);
+    if (record === undefined) return { kind: "undecided" };
+    // Repeating the work would gain nothing: the claim is somebody else's.
+    if (record.token !== request.token) return { kind: "replaced", by: undefined };
     return record.state === "completed" ? { kind: "committed" } : refused(cause);
   } catch {
     return { kind: "undecided" };
   }
-}
-
-function withoutCommit(answer: Exclude<CompleteOutcome, { readonly kind: "completed" }>): CommitOutcome {
-  if (answer.kind === "replaced") return { kind: "replaced", by: answer.by };
-  return { kind: "refused", reason: "The store is full" };
 }
 
 function refused(error: unknown): CommitOutcome {
