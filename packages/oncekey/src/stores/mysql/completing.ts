@@ -19,19 +19,17 @@ import { lockText, NOW, nowOf, readingOf } from "./records.js";
 import { ALL, assignments, EPOCH, insertText, newRevision } from "./rows.js";
 import type { MysqlServer } from "./server.js";
 import { literal } from "./sql.js";
-import type { WorkPlace } from "./work.js";
 
 /** How often the record is read again that others keep making and removing. */
 const MAX_ROUNDS = 8;
 
 /** The completion as a statement of the transaction. Answers only if there is nothing to commit. */
 export async function completeInside(
-  { database }: WorkPlace,
+  table: string,
   ask: (sql: string) => Promise<unknown>,
   completion: CompleteRequest,
   server: MysqlServer,
 ): Promise<CommitOutcome | undefined> {
-  const table = database.tables.records;
   if ((await changedRows(ask, completionText(table, completion, server, literal, newRevision()))) === 1) {
     return undefined;
   }

@@ -170,7 +170,7 @@ export async function commitWork(
   try {
     const server = await place.database.ready();
     const completion = { ...request, outcome: fittingOutcome(outcome, server.maxPacketBytes) };
-    const otherwise = await completeInside(place, ask, completion, server);
+    const otherwise = await completeInside(place.database.tables.records, ask, completion, server);
     if (otherwise !== undefined) return otherwise;
   } catch (error) {
     if (isOncekeyError(error) && !isOncekeyError(error, "STORE_UNAVAILABLE")) throw error;
