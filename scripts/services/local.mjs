@@ -11,6 +11,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { run } from "../workspace.mjs";
 import { guarded, unguarded } from "./guard.mjs";
+import { untilStopped } from "./standstill.mjs";
 
 /**
  * What starts, signals and removes one server; `container.mjs` is the other kind.
@@ -69,7 +70,11 @@ export async function localHost(kind, { name, port, more, programs, settings }) 
       clearTimeout(late);
       guarded({ id, folder });
     },
-    pause: async () => signalAll([pid(), ...(await childrenOf(pid()))], "SIGSTOP"),
+    pause: async () => {
+      const pids = [pid(), ...(await childrenOf(pid()))];
+      signalAll(pids, "SIGSTOP");
+      await untilStopped(pids);
+    },
     resume: async () => signalAll([...(await childrenOf(pid())), pid()], "SIGCONT"),
     remove: async () => {
       await companion.end();

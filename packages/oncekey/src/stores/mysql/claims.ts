@@ -20,8 +20,8 @@ import type { Database } from "./database.js";
 import { errnoOf, faultOf } from "./driver.js";
 import { batchFaultOf } from "./faults.js";
 import {
-  beforeInstant,
   heldTooLong,
+  inTime,
   LONGEST_PAUSE_MS,
   NOW,
   nowOf,
@@ -188,10 +188,10 @@ async function insertAndRead(
   const revisions = requests.map(newRevision);
   const rows = requests.map((request, index) => [newRecord(request), revisions[index] ?? 0] as const);
   const insert = insertText(table, literal, rows, SERVER_NOW);
+  const insertion = withoutWaiting(flavor, selectText(table, "1", keys), insert);
   const sentAtMs = systemClock.monotonicMs();
   const statements = [
-    ...beforeInstant(clock.at(endsAtMs)),
-    ...withoutWaiting(flavor, selectText(table, "1", keys), insert),
+    ...inTime({ table, keys, revisions }, clock.at(endsAtMs), insertion),
     NOW,
     selectText(table, ALL, keys),
   ];

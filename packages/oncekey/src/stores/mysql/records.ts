@@ -67,9 +67,10 @@ export function createRecords(database: Database, timeoutMs: number): Records {
     if (fitting === undefined) return true;
     const revision = newRevision();
     const insert = insertText(tables.records, literal, [[fitting, revision]], EPOCH);
+    const inserted = { table: tables.records, keys: [key], revisions: [revision] };
+    const insertion = withoutWaiting(flavor, selectText(tables.records, "1", [key]), insert);
     const statements = [
-      ...beforeInstant(nowMs + timeoutMs),
-      ...withoutWaiting(flavor, selectText(tables.records, "1", [key]), insert),
+      ...inTime(inserted, nowMs + timeoutMs, insertion),
       selectText(tables.records, "revision", [key]),
     ];
     const results = (await ask(statements.join(";")).catch(
@@ -106,14 +107,33 @@ export function createRecords(database: Database, timeoutMs: number): Records {
 /** What the server says of a subquery that gives more than the one row it may. */
 export const TOO_LATE = 1242;
 
+/** Rows that are being inserted, by their keys and the revisions that were drawn for them. */
+interface Inserted {
+  readonly table: string;
+  readonly keys: readonly RecordKey[];
+  readonly revisions: readonly number[];
+}
+
 /**
- * A statement that fails from an instant of the server's clock on, and with it everything that follows in the same round trip:
- * what lay on the way while its caller was refused is not done any more.
+ * `insertion`, unless an instant of the server's clock has passed: what lay on the way while its caller was refused is not
+ * done any more. The first statement then fails, and with it everything that follows in the same round trip. A server that
+ * stands still after it goes on with the insertion, however late, so the last one takes back what came too late.
+ *
+ * @param untilMs `undefined`: whenever it gets there.
  */
-export function beforeInstant(serverMs: number | undefined): readonly string[] {
-  if (serverMs === undefined) return [];
-  const late = `${SERVER_NOW}>=${instantAt(serverMs)}`;
-  return [`SELECT (SELECT 1 UNION ALL SELECT 2 FROM DUAL WHERE ${late}) AS in_time`];
+export function inTime(
+  { table, keys, revisions }: Inserted,
+  untilMs: number | undefined,
+  insertion: readonly string[],
+): readonly string[] {
+  if (untilMs === undefined) return insertion;
+  const late = `${SERVER_NOW}>=${instantAt(untilMs)}`;
+  const own = `\`key\` IN (${listOf(literal, keys)}) AND revision IN (${listOf(literal, revisions)})`;
+  return [
+    `SELECT (SELECT 1 UNION ALL SELECT 2 FROM DUAL WHERE ${late}) AS in_time`,
+    ...insertion,
+    `DELETE FROM ${table} WHERE ${late} AND ${own}`,
+  ];
 }
 
 function instantAt(serverMs: number): string {

@@ -101,14 +101,17 @@ describe("a server that is too old", () => {
 });
 
 /** The same, save that the server calls itself 5.7. */
-function calledOld(driver: MysqlDriver): MysqlDriver {
+const calledOld = (driver: MysqlDriver) => saying(driver, (sql) => sql.replace("VERSION()", "'5.7.44'"));
+
+/** The same, save that other statements are sent. */
+function saying(driver: MysqlDriver, changed: (sql: string) => string): MysqlDriver {
   const records = driver.records();
   async function open() {
     const connection = await records.open();
     const query = connection.query.bind(connection) as (options: MysqlQuery, done: MysqlDone) => unknown;
-    const old = (options: MysqlQuery, done: MysqlDone) =>
-      query({ ...options, sql: options.sql.replace("VERSION()", "'5.7.44'") }, done);
-    return Object.assign(connection, { query: old });
+    const other = (options: MysqlQuery, done: MysqlDone) =>
+      query({ ...options, sql: changed(options.sql) }, done);
+    return Object.assign(connection, { query: other });
   }
   return { ...driver, records: () => ({ ...records, open }) };
 }
@@ -195,5 +198,20 @@ describe("a server that stands still", () => {
     await sleep(500);
     expect(await outside.find(request.key)).toBeUndefined();
     await Promise.all([store.close(), outside.close()]);
+  });
+
+  it("and makes none that it had begun with in time and goes on with too late", async () => {
+    const { store: outside, records } = await openStore(url);
+    const slow = saying(fromMysql2(mysql.createPool, url), (sql) =>
+      sql.replace("AS in_time;", "AS in_time;DO SLEEP(0.3);DO SLEEP(0.3);"),
+    );
+    const tablePrefix = records.replace(/records$/, "");
+    const store = mysqlStore(slow, { sweepIntervalMs: 0, timeoutMs: 400, tablePrefix });
+    onTestFinished(() => store.close());
+    await store.claim(claimRequest());
+    const request = claimRequest();
+    await expect(store.claim(request)).rejects.toMatchObject({ code: "STORE_UNAVAILABLE" });
+    await sleep(1_000);
+    expect(await outside.find(request.key)).toBeUndefined();
   });
 });
