@@ -83,8 +83,8 @@ export const mistakes = [
   {
     name: "no heartbeat: work that outlasts its lease loses it",
     file: "core/lease.ts",
-    find: "  beatAfter(state, Math.min(firstBeatMs(state), maxRunMs));",
-    replace: "  firstBeatMs(state);",
+    find: "< beatMs) beatAfter(state, Math.min(beatMs, maxRunMs));",
+    replace: "< Math.max(beatMs, maxRunMs)) return;",
     test: "test/core/leases.test.ts",
   },
   {

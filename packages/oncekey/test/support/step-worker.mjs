@@ -23,7 +23,8 @@ import { storeKinds } from "../servers/faults/apps/stores.mjs";
 /** @type {StepSettings} */
 const { storeName, address, key, logPath, guarantee, leaseMs, haltAt } = JSON.parse(process.argv[2] ?? "{}");
 const { store, insert, close } = await storeKinds[storeName].open(address);
-const idempotency = createIdempotency({ store, leaseMs });
+// The lease of who was killed has just been renewed, at worst.
+const idempotency = createIdempotency({ store, leaseMs, onInFlight: { waitMs: 3 * leaseMs } });
 
 /** @param {string} point */
 const reach = (point) => {

@@ -46,7 +46,10 @@ export function createCaller({
   /** @type {Map<string, Point>} */
   const halts = new Map();
   const pass = async (/** @type {Point} */ point, /** @type {string} */ label) => {
-    if (halts.get(label) === point) await onPoint(point, label);
+    if (halts.get(label) !== point) return;
+    // Once for each call: what is sent again in the background is not held up again.
+    halts.delete(label);
+    await onPoint(point, label);
   };
   const idempotency = createIdempotency({
     store: watchedStore(loses === 0 ? opened.store : lossyStore(opened.store, loses), pass),
