@@ -58,8 +58,9 @@ const A_MOMENT_MS = 250;
 async function listen(options: HearingOptions, begun: () => void): Promise<Listening | undefined> {
   const { settings, tables, watchers, notices } = options;
   const probe = createProbe(options);
+  let listening: Listening | undefined;
   try {
-    const listening = await settings.listen?.listen(optionsOf(settings, "listen"), tables.channel, {
+    listening = await settings.listen?.listen(optionsOf(settings, "listen"), tables.channel, {
       listening() {
         watchers.wakeEverybody();
         begun();
@@ -71,11 +72,12 @@ async function listen(options: HearingOptions, begun: () => void): Promise<Liste
     });
     if (await probe.arrives()) return listening;
     notices.tell({ kind: "warning", text: DEAF });
-    await listening?.close();
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
     notices.tell({ kind: "warning", text: `${NOT_LISTENING} (${why})` });
   }
+  // It is none of the store's pool: nobody else would end it, and it would keep the process alive.
+  await listening?.close();
   return undefined;
 }
 

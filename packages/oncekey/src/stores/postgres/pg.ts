@@ -89,15 +89,19 @@ function openerOf(pool: PgPool | ((settings: PgPoolSettings) => PgPool)): (optio
   const SamePool = pool.constructor as new (config: object) => OpenPool;
   // Secrets are not enumerable there, so that they are not logged.
   const { password, connectionString, options } = configuration as Readonly<Record<string, unknown>>;
-  const [address, inAddress] = withoutSettings(connectionString);
-  return (wanted) =>
-    new SamePool({
+  return (wanted) => {
+    const names = Object.keys(wanted.settings);
+    const [address, inAddress] = withoutSettings(connectionString, names);
+    return new SamePool({
       ...configuration,
+      // As members of their own they would be sent beside `options`, and win.
+      ...Object.fromEntries(names.map((name) => [name, undefined])),
       ...(password !== undefined && { password }),
       ...(address !== undefined && { connectionString: address }),
       min: 0,
       ...settingsOf(wanted, [inAddress, options].filter((some) => typeof some === "string").join(" ")),
     });
+  };
 }
 
 function checkedPool(pool: unknown): PgPool {
@@ -124,11 +128,14 @@ function settingsOf(
 }
 
 /** What stands in an address wins over the configuration beside it, so what is ours to say is taken out of it. */
-function withoutSettings(address: unknown): readonly [address: string | undefined, options: string] {
+function withoutSettings(
+  address: unknown,
+  ours: readonly string[],
+): readonly [address: string | undefined, options: string] {
   if (typeof address !== "string" || !URL.canParse(address)) return [undefined, ""];
   const url = new URL(address);
   const options = url.searchParams.get("options") ?? "";
-  for (const name of ["options", "application_name", "max", "min"]) url.searchParams.delete(name);
+  for (const name of ["options", "application_name", "max", "min", ...ours]) url.searchParams.delete(name);
   return [url.toString(), options];
 }
 

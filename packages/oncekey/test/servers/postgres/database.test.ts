@@ -201,3 +201,64 @@ describe("a table with more rows than one page has time for", () => {
     expect(cursors.length).toBeGreaterThan(3);
   });
 });
+
+describe("limits that the application has set for itself", () => {
+  const limits = ["statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"] as const;
+  const ours = Object.fromEntries(limits.map((name) => [name, "1500"]));
+  const theirs = Object.fromEntries(limits.map((name) => [name, 60_000]));
+  const inAddress = `${url}?${limits.map((name) => `${name}=60000`).join("&")}`;
+
+  it.each([
+    ["its pool", { connectionString: url, ...theirs }],
+    ["its address", { connectionString: inAddress }],
+  ])("in %s do not replace the store's", async (_, config) => {
+    const pool = new Pool({ max: 1, ...config });
+    const own = fromPg(pool).open({
+      applicationName: "oncekey records",
+      max: 1,
+      connectMs: 5_000,
+      settings: ours,
+      prepares: true,
+    });
+    const connection = await own.take();
+    const text = `SELECT ${limits.map((name) => `current_setting('${name}')`).join(", ")}`;
+    expect(await connection.query({ name: undefined, text }, [])).toEqual([["1500ms", "1500ms", "1500ms"]]);
+    connection.free();
+    await Promise.all([own.close(), pool.end()]);
+  });
+});
+
+describe("a store that cannot find out whether it hears", () => {
+  it("leaves no connection behind that listens", async () => {
+    const driver = fromPg(openPool(url));
+    const mute: typeof driver = {
+      ...driver,
+      open(options) {
+        const pool = driver.open(options);
+        return {
+          ...pool,
+          async take() {
+            const connection = await pool.take();
+            return {
+              ...connection,
+              query: (statement, params) =>
+                statement.name === "oncekey_notify"
+                  ? Promise.reject(new Error("nothing can be said"))
+                  : connection.query(statement, params),
+            };
+          },
+        };
+      },
+    };
+    const { store } = await openStore(mute);
+    await store.claim(claimRequest());
+    await store.close();
+    const outsider = openPool(url);
+    const listening = async () => {
+      const sql =
+        "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'oncekey listen'";
+      return (await outsider.query(sql)).rows.length;
+    };
+    await vi.waitFor(async () => expect(await listening()).toBe(0), 5_000);
+  });
+});
