@@ -126,7 +126,7 @@ function halfOpenSuite(subject: SharedSubject, guarantee: Guarantee): void {
   it("slow: everything takes longer, nothing else changes", { timeout: 120_000 }, async (context) => {
     const scene = await throughProxy(subject, context, () => {});
     const { caller, proxy, label } = scene;
-    proxy.slow(25);
+    proxy.slow(10);
     const first = await timed(answered(() => caller.call({ label, guarantee }), PASSING));
     expect(first.kind).toBe("executed");
     await settled(scene, guarantee, first);
