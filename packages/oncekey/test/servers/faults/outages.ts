@@ -17,7 +17,7 @@ import { answered, PASSING } from "./asking.js";
 import { type Caller, LEASE_MS, type Place, type SharedSubject, sharedSubject } from "./subject.js";
 
 /** A call of the store ends within a quarter of the lease; a claim is asked twice. The rest is the machine's. */
-const BOUND_MS = 6 * LEASE_MS;
+const BOUND_MS = 2 * LEASE_MS;
 
 interface Scene {
   readonly place: Place;
